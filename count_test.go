@@ -12,14 +12,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// requests are the requests for whose replies somebody waits.
+// requests returns the requests for whose replies a caller waits.
 func requests(rec *etcdtest.Recorder) []string {
 	return slices.DeleteFunc(rec.Methods(), func(m string) bool { return m == "Watch" })
 }
 
-// A cold start is two requests, grant and registration, for the first of a queue as
-// for the last. Fails with a second request for the predecessor, or a read of the own
-// key before it is watched.
+// A cold start takes two requests, grant and registration, for the first candidate of a queue as
+// for the last. Fails if a candidate sends a second request for its predecessor, or reads its own
+// key before it watches it.
 func TestColdStartIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -41,8 +41,8 @@ func TestColdStartIsTwoRequests(t *testing.T) {
 	}
 }
 
-// Campaign and Try of somebody who is alone: one request and it leads. A Try where somebody
-// leads is one request as well.
+// Campaign and Try of the only candidate send one request to win. Try sends one request as well if
+// another candidate leads.
 func TestWinningAloneIsOneRequest(t *testing.T) {
 	t.Parallel()
 	var rec etcdtest.Recorder
@@ -62,12 +62,12 @@ func TestWinningAloneIsOneRequest(t *testing.T) {
 	require.Equal(t, []string{"Txn"}, requests(&rec))
 }
 
-// A graceful hand-over costs the waiter one read after the event: of its own key, at
-// the revision of the event, from whichever member sent that. Fails when the winner
-// asks the whole queue, or a quorum.
+// A graceful hand-over costs the waiter one read after the event: of its own key, at the revision
+// of the event, from whichever member sent the event. Fails if the winner reads the whole queue, or
+// asks a quorum.
 func TestHandoverIsOnePointRead(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{}) // so nothing else changes, and nothing has to be read
+	c := etcdtest.Start(t, etcdtest.Config{}) // its own cluster: other changes would cause reads
 	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
 	first, second := electiontest.Join(t, c.Client(t), name), electiontest.Join(t, c.Client(t, rec.Attach), name, still)

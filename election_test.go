@@ -35,8 +35,8 @@ func (s *tenures) add(w election.WonEvent) {
 	s.wins = append(s.wins, w)
 }
 
-// churn has contenders win and lose in all the ways there are, until each has led
-// a number of times.
+// churn has contenders win and end their tenures in all possible ways, until each has led a number
+// of times.
 func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int) []election.WonEvent {
 	var all tenures
 	var running sync.WaitGroup
@@ -78,10 +78,9 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 	return all.wins
 }
 
-// G1: at any etcd revision at most one candidate is the leader, and a Leadership
-// exists only after proof, at one revision, that the own key is alive and no older
-// candidate is. The proof is checked against etcd's own history. Fails when the
-// end of a predecessor is taken for a win.
+// G1: at any etcd revision at most one candidate leads, and a Leadership exists only after proof,
+// at one revision, that its key exists and that no older candidate exists. The proof is checked
+// against etcd's own history. Fails if the end of a predecessor counts as a win.
 func TestG1LeadershipIsProven(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -98,8 +97,8 @@ func TestG1LeadershipIsProven(t *testing.T) {
 	}
 }
 
-// G1, the hardest case: the waiter's own key goes at the very revision at which its
-// predecessor's goes. Fails when the own key is not proven alive.
+// G1, the hardest case: the waiter's own key is deleted at the revision at which its predecessor's
+// key is. Fails if the existence of the waiter's own key is not proven.
 func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -117,10 +116,9 @@ func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 	}
 }
 
-// G2: tokens strictly increase from tenure to tenure, whoever leads and however the
-// tenures end, one and the same candidate with one and the same lease included.
-// Fails when somebody enters ahead of a live candidate, or when a tenure takes over the
-// token of an earlier life of its key.
+// G2: tokens strictly increase from tenure to tenure, whichever candidate leads and however the
+// tenures end, including tenures of one candidate with one lease. Fails if a candidate enters ahead
+// of a live one, or if a tenure takes over the token of an earlier existence of its key.
 func TestG2TokensRise(t *testing.T) {
 	t.Parallel()
 	wins := churn(t, etcdtest.Shared(t), etcdtest.Election(t), 4, 8)
@@ -129,9 +127,9 @@ func TestG2TokensRise(t *testing.T) {
 	}
 }
 
-// G3: in a running process the leading context ends before the server can expire
-// the lease, whatever the delay of replies. Fails when the deadline is counted from
-// the receipt of a reply, or without a margin.
+// G3: in a running process the leading context ends before the server can expire the lease, however
+// long replies are delayed. Fails if the deadline is counted from the receipt of a reply, or has no
+// margin.
 func TestG3EndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -161,7 +159,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			etcdtest.Take(t, renewed, "a renewal with a delayed reply")
 			require.True(t, tenure.Holds(time.Second))
 			require.False(t, tenure.Holds(ttl), "more than the TTL, from a delayed reply")
-			// Requests are lost from now on; a reply that is under way arrives.
+			// Requests are lost from now on; a reply that is on its way arrives.
 			host.Drop(etcdtest.Inbound)
 			end := make(chan struct{})
 			context.AfterFunc(tenure.Context(), func() { close(end) })
@@ -169,7 +167,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			etcdtest.Take(t, end, "the end of the leading context, though nobody asks it")
 			ev := etcdtest.Take(t, expiry, "the end of the lease")
 			require.Equal(t, clientv3.EventTypeDelete, ev.Events[0].Type)
-			// The deadline itself is judged: on a busy machine the end may come late.
+			// The test checks the deadline itself: on a busy machine the end may come late.
 			gone := rec.Events()[0].At
 			require.GreaterOrEqual(t, gone.Sub(deadline), margin-50*time.Millisecond, "the margin was not kept")
 			ended(t, tenure, eldest.ErrSessionLost)
@@ -177,9 +175,9 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 	}
 }
 
-// lastDeadline looks at a session until nothing can renew it any more, and returns when it
-// ends, or a moment before that. It does not look any more in the last half second, so
-// that it is not the looking that ends the session.
+// lastDeadline polls a session until nothing can renew it any more, and returns when it ends, or a
+// moment before that. It does not poll in the last half second, so that the polling does not end
+// the session.
 func lastDeadline(s *lease.Session) (last time.Time) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -196,10 +194,10 @@ func lastDeadline(s *lease.Session) (last time.Time) {
 	}
 }
 
-// G4: a guarded operation commits only inside its tenure; if it does not, lost
-// leadership, the caller's own compare failing, and an unknown outcome can be told
-// apart. Fails when guard and compares are merged, when the guard compares the value
-// or the key's existence, or when a lost reply counts as a refusal.
+// G4: a guarded operation commits only during its tenure; if it does not commit, the caller can
+// distinguish lost leadership, a false compare of its own, and an unknown outcome. Fails if guard
+// and compares are merged, if the guard compares the value or the key's existence, or if a lost
+// reply counts as a refusal.
 func TestG4GuardedWrites(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -219,11 +217,11 @@ func TestG4GuardedWrites(t *testing.T) {
 	}
 	put := func(value string) clientv3.Op { return clientv3.OpPut(key, value) }
 
-	// Inside the tenure.
+	// During the tenure.
 	resp, err := tenure.Txn(etcdtest.Context(t)).Then(put("1")).Commit()
 	require.NoError(t, err)
 	require.True(t, resp.Succeeded)
-	// The caller's own compare fails, its Else branch is done.
+	// The caller's own compare is false, so its Else branch is applied.
 	resp, err = tenure.Txn(etcdtest.Context(t)).
 		If(clientv3.Compare(clientv3.Value(key), "=", "7")).Then(put("2")).Else(put("else")).Commit()
 	require.NoError(t, err)
@@ -236,11 +234,11 @@ func TestG4GuardedWrites(t *testing.T) {
 	require.NotErrorIs(t, err, eldest.ErrDeposed)
 	require.NoError(t, lost.Wait(etcdtest.Context(t)))
 	require.Equal(t, "unknown", read())
-	// Its own election's range is not for data.
+	// The range of its own election is not for data.
 	require.ErrorIs(t, etcdtest.Err(tenure.KV().Put(etcdtest.Context(t), keys.Prefix(name)+"data", "")), eldest.ErrInvalid)
 
-	// After the tenure. The guard alone, without what this side knows: as from a
-	// process that was stopped in the middle of sending.
+	// After the tenure. The guard works alone, without the state of this client, as in a process
+	// that was stopped while it sent the request.
 	guard := tenure.Guard()
 	guard.Alive = nil
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
@@ -254,7 +252,7 @@ func TestG4GuardedWrites(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(tenure.Txn(etcdtest.Context(t)).Then(put("late")).Commit()), eldest.ErrNotLeading)
 }
 
-// history is the past of one election's range, change by change.
+// history is the history of one election's range, change by change.
 type history struct{ events []*clientv3.Event }
 
 type place struct {
@@ -262,7 +260,7 @@ type place struct {
 	token eldest.Token
 }
 
-// historyOf reads everything from a revision to now.
+// historyOf reads all changes from a revision until now.
 func historyOf(t *testing.T, cli *clientv3.Client, name string, from int64) *history {
 	begin, end := keys.Range(name)
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
@@ -270,7 +268,7 @@ func historyOf(t *testing.T, cli *clientv3.Client, name string, from int64) *his
 	now, err := cli.Get(ctx, begin, clientv3.WithRange(end))
 	require.NoError(t, err)
 	until := now.Header.Revision
-	// A marker behind which nothing of interest can come.
+	// No relevant change follows this marker.
 	marker := begin + "0"
 	require.NoError(t, etcdtest.Err(cli.Put(ctx, marker, "")))
 	h := &history{}
@@ -309,7 +307,7 @@ func (h *history) queueAt(revision int64) []place {
 	return line
 }
 
-// String is for messages.
+// String is for test messages.
 func (p place) String() string {
 	return fmt.Sprintf("%s@%d", p.key[strings.LastIndex(p.key, "/")+1:], p.token)
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// startEtcd starts an etcd of its own for an example. A program has its client from
-// clientv3.New.
+// startEtcd starts an etcd cluster for an example. A program gets its client from clientv3.New.
 func startEtcd(ctx context.Context) (*clientv3.Client, func()) {
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
 	if err != nil {
@@ -33,7 +32,7 @@ func startEtcd(ctx context.Context) (*clientv3.Client, func()) {
 	}
 }
 
-// enter makes a session and a candidate; leave undoes both.
+// enter makes a session and a candidate; leave closes both.
 func enter(ctx context.Context, client *clientv3.Client, name, value string) (candidate *election.Candidate, leave func()) {
 	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 10 * time.Second})
 	if err != nil {
@@ -51,7 +50,7 @@ func enter(ctx context.Context, client *clientv3.Client, name, value string) (ca
 	}
 }
 
-// A program that leads and does work which etcd itself protects.
+// A program that leads and does work that etcd itself protects.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -65,8 +64,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	err = leadership.Lead(ctx, func(ctx context.Context) error {
-		// ctx ends with the tenure, and before the lease can expire. The write is refused by etcd
-		// once the tenure is over, whatever this process believes.
+		// ctx ends with the tenure, and before the lease can expire. etcd refuses the write once
+		// the tenure is over, even if this process has not noticed that yet.
 		if _, err := leadership.KV().Put(ctx, "state", "written by the leader"); err != nil {
 			return err
 		}
@@ -90,7 +89,7 @@ func Example() {
 	// state: written by the leader
 }
 
-// The queue: each waits for the one before, and is next when that one leaves.
+// The queue: each candidate waits for the one before it, and leads when that one leaves.
 func Example_queue() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -101,7 +100,7 @@ func Example_queue() {
 	for _, node := range []string{"node-1", "node-2", "node-3"} {
 		candidate, leave := enter(ctx, client, "billing", node)
 		defer leave()
-		place, err := candidate.Register(ctx) // in the queue, whoever is slow to wait
+		place, err := candidate.Register(ctx) // queued now; Await may be called later
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -134,8 +133,8 @@ func Example_queue() {
 	// node-3 leads and resigns
 }
 
-// A write that arrives after the tenure, from a process that was stopped in the
-// middle of it, is refused by etcd; and the token lets other stores do the same.
+// etcd refuses a write that arrives after the tenure, from a process that was stopped while it
+// wrote. With the token other stores can do the same.
 func Example_lateWrite() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -179,7 +178,7 @@ func Example_lateWrite() {
 	// the old tenure was ended: true
 }
 
-// Whoever only wants to know who leads needs no lease and stands nowhere.
+// A client that only observes needs no lease and is not a candidate.
 func Example_observer() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

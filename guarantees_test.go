@@ -22,9 +22,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// G5: candidates win in create-revision order; each waits on exactly one key; one
-// departure wakes exactly one waiter. Fails when a waiter watches the range or the
-// leader, and when waiters overtake each other.
+// G5: candidates win in the order of their create revisions; each waits for exactly one key; one
+// departure wakes exactly one waiter. Fails if a waiter watches the range or the leader, and if
+// waiters overtake each other.
 func TestG5OneKeyOneWaiter(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -47,8 +47,8 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 		require.Empty(t, people[i].Waiting, "somebody waits for a second key")
 	}
 
-	// A waiter in the middle leaves: the one behind it moves up, nobody else
-	// hears of it.
+	// A waiter in the middle leaves: the one behind it moves up, and no other waiter receives an
+	// event.
 	require.NoError(t, people[2].Candidate.Withdraw(etcdtest.Context(t)))
 	electiontest.Fails(t, results[2], eldest.ErrWithdrawn)
 	ev := etcdtest.Take(t, people[3].Waiting, "its new predecessor")
@@ -62,11 +62,11 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 		require.Greater(t, next.Token(), leader.Token())
 		leader = next
 	}
-	// One departure, one event for one waiter: 3 has seen two (2 and 1), the
-	// others one each.
+	// One departure is one event for one waiter: waiter 3 has received two (of 2 and 1), the others
+	// one each.
 	for i, want := range [n]int{1: 1, 3: 2, 4: 1, 5: 1} {
 		if i == 0 || i == 2 {
-			continue // they left; their own departure may be an event to them
+			continue // they left; the deletion of their own key may be an event for them
 		}
 		foreign := 0
 		for _, ev := range recs[i].Events() {
@@ -78,9 +78,9 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	}
 }
 
-// G6: an observer never reports a token lower than one it has reported; it may skip
-// tenures; it reports "nobody" and "I do not know". Fails when "unknown" is reported
-// as "nobody", or as the last leader that was known.
+// G6: an observer never reports a token lower than one that it has reported; it may skip tenures;
+// it reports "nobody" and "unknown". Fails if "unknown" is reported as "nobody", or as the last
+// leader that was known.
 func TestG6Observer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -89,7 +89,7 @@ func TestG6Observer(t *testing.T) {
 	o := watchElection(t, host.Client(t), name)
 	sub := o.Subscribe()
 	var newest eldest.Token
-	// Between what it waits for, a busy machine may be taken for a silent etcd.
+	// Between these states, etcd may seem unavailable on a busy machine.
 	next := func(want func(eldest.State) bool) eldest.State {
 		t.Helper()
 		for {
@@ -134,10 +134,9 @@ func TestG6Observer(t *testing.T) {
 	next(nobody)
 }
 
-// G7: the user's lead function never overlaps itself in one process, even when it
-// ignores its context and the same candidate wins again; a tenure that waits for it can
-// end meanwhile. Fails when Lead runs the function of a new tenure beside that of the old
-// one.
+// G7: the user's lead function never overlaps itself in one process, even if it ignores its context
+// and the same candidate wins again; a tenure that waits for it can end meanwhile. Fails if Lead
+// runs the function of a new tenure while that of the old one runs.
 func TestG7LeadNeverOverlaps(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -158,7 +157,7 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 			defer running.Add(-1)
 			close(started)
 			<-ctx.Done()
-			<-stubborn // it does not care
+			<-stubborn // it ignores the end of its context
 			return nil
 		})
 	}()
@@ -183,7 +182,7 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 		})
 	}()
 	etcdtest.Take(t, asked, "the second call")
-	// The tenure lasts, the function is not called; a round trip later neither.
+	// The tenure continues and the function is not called, not even a round trip later.
 	require.NoError(t, second.Proclaim(etcdtest.Context(t), []byte("x")))
 	require.EqualValues(t, 1, calls.Load())
 	close(stubborn)
@@ -195,13 +194,13 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 
 var errMine = errors.New("mine")
 
-// G8: nothing is left behind: whatever ends a campaign, its key is removed, at the
-// latest with the lease. Fails when a way out forgets the key; the next in line
-// would wait behind a ghost that the session keeps alive.
+// G8: whatever ends a campaign, its key is removed, at the latest with the lease. Fails if one of
+// these ways leaves the key: the next candidate would wait behind an orphaned key that the session
+// keeps alive.
 func TestG8NothingIsLeft(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	// Each way out begins with a candidate that waits on a host of its own.
+	// In each case a candidate on a host of its own waits at first.
 	ways := map[string]func(t *testing.T, p *participant, h *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome){
 		"context": func(t *testing.T, _ *participant, _ *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome) {
 			cancel(errMine)
@@ -235,7 +234,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 			h.Mend()
 		},
 	}
-	// Where the lease takes the key with it that is waited for; else it must not end before.
+	// Short where the test waits for the end of the lease; in the other cases it must not end.
 	ttls := map[string]time.Duration{"abandoned session": 10 * time.Second, "cut off until the lease is over": 6 * time.Second}
 	for way, leave := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -262,16 +261,16 @@ func TestG8NothingIsLeft(t *testing.T) {
 	}
 }
 
-// awaitWatch waits until etcd has put a client's watch of a key in place.
+// awaitWatch waits until etcd has created a client's watch of a key.
 func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 	t.Helper()
 	etcdtest.Eventually(t, func() bool { return slices.Contains(rec.Placed(), key) }, "a watch of %q", key)
 }
 
-// G8 for watches: whoever has left has none open, whichever way he left, and though his
-// client goes on. (A client that ends takes all its watches with it.)
+// G8 for watches: a candidate that has left has no watch open, however it left, although its client
+// remains open. (A client that is closed closes all its watches.)
 //
-// Broken by a watch that does not end with what it is for.
+// Fails if a watch does not end with its purpose.
 func TestG8NoWatchIsLeft(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})

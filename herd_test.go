@@ -16,19 +16,19 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// counted is a participant whose every message is counted.
+// counted is a participant all of whose messages are counted.
 type counted struct {
 	*participant
 	rec    etcdtest.Recorder
 	result <-chan outcome
 }
 
-// still keeps out of the counts what is no part of them: rechecks, and the repetition of
-// requests whose answers are only slow.
+// still turns off liveness checks of watches, and repetitions of requests that are only slow: the
+// counts must not include them.
 func still(_ *lease.Config, e *election.Config) { e.WatchCheck, e.Timeout = -1, 20*time.Second }
 
-// reads returns what was read, ranges by create revision apart from the rest:
-// those cost the server a pass over the whole queue.
+// reads returns the number of reads, and how many of them are ranges by create revision: those make
+// the server scan the whole queue.
 func reads(rec *etcdtest.Recorder) (all, passes int) {
 	pass := func(r *etcdserverpb.RangeRequest) {
 		if r != nil && len(r.RangeEnd) > 0 {
@@ -49,7 +49,7 @@ func reads(rec *etcdtest.Recorder) (all, passes int) {
 	return all, passes
 }
 
-// watchesOf returns the requests to watch a key and nothing else.
+// watchesOf returns the requests that watch exactly one key.
 func watchesOf(rec *etcdtest.Recorder, key string) []*etcdserverpb.WatchCreateRequest {
 	var found []*etcdserverpb.WatchCreateRequest
 	for _, call := range rec.Calls("Watch") {
@@ -61,12 +61,12 @@ func watchesOf(rec *etcdtest.Recorder, key string) []*etcdserverpb.WatchCreateRe
 	return found
 }
 
-// herd makes a queue of n that is at rest: all wait, all watches are in place.
+// herd makes an idle queue of n candidates: all wait, and all watches are created.
 func herd(t *testing.T, n int) []*counted {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	people := make([]*counted, n)
-	// The sessions may be opened side by side; the order is that of the queue.
+	// The sessions may be opened concurrently; candidates are queued in their order.
 	var opening sync.WaitGroup
 	slots := make(chan struct{}, 16)
 	for i := range people {
@@ -79,8 +79,8 @@ func herd(t *testing.T, n int) []*counted {
 		})
 	}
 	opening.Wait()
-	// For the whole of the test: each one's place takes milliseconds, on a busy machine tens
-	// of them.
+	// For the whole test: to queue one candidate takes milliseconds, on a busy machine tens of
+	// milliseconds.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
 	for i, p := range people {
@@ -88,8 +88,8 @@ func herd(t *testing.T, n int) []*counted {
 		if i > 0 {
 			ev := etcdtest.Take(t, p.Waiting, "its wait")
 			require.Equal(t, people[i-1].Candidate.Key(), ev.Predecessor.Key)
-			awaitWatch(t, &p.rec, ev.Predecessor.Key) // before the next change: so one read is enough
-			if i > 16 {                               // those before it have read who is in the queue
+			awaitWatch(t, &p.rec, ev.Predecessor.Key) // before the next change, so that one read is enough
+			if i > 16 {                               // the earlier ones have read the queue itself
 				etcdtest.Eventually(t, func() bool { return p.rec.Count("Range") > 0 }, "a read of the predecessor's key, which the pointer named")
 			}
 		}
@@ -98,11 +98,10 @@ func herd(t *testing.T, n int) []*counted {
 	return people
 }
 
-// In a queue of n, a departure is one event that is delivered to one participant,
-// which then reads at most once; where its predecessor was the leader that is a read
-// of single keys, not a pass over the queue. Fails when waiters watch the leader or
-// the range, when each waiter is woken by each departure, or when the winner asks who
-// is the eldest.
+// In a queue of n candidates, a departure is one event for one participant, which then reads at
+// most once; if its predecessor was the leader, it reads single keys and does not scan the queue.
+// Fails if waiters watch the leader or the range, if each departure wakes each waiter, or if the
+// winner reads which candidate is the eldest.
 func TestHerd(t *testing.T) {
 	for _, n := range []int{50, 500} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -111,8 +110,8 @@ func TestHerd(t *testing.T) {
 				p.rec.Reset()
 			}
 			leader := electiontest.Wins(t, people[0].result)
-			// Departures one after another, so that a late event of one would be seen
-			// with the next; the last one to lead knows its sixteen elders.
+			// The departures follow one another, so that a late event of one would be counted with
+			// the next; the last of the leaders knows its sixteen elders.
 			const departures = 16
 			for i := range departures {
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
@@ -150,8 +149,8 @@ func TestHerd(t *testing.T) {
 	}
 }
 
-// A departure in the middle of the queue: one event for one participant, which asks
-// once who is before it now.
+// A departure in the middle of the queue: one event for one participant, which reads its new
+// predecessor once.
 func TestHerdMiddle(t *testing.T) {
 	people := herd(t, 50)
 	for _, p := range people {
@@ -182,7 +181,7 @@ func TestHerdMiddle(t *testing.T) {
 	leaveAll(people)
 }
 
-// leaveAll leaves side by side, which the tests' clean-up would do one by one.
+// leaveAll has all participants leave concurrently; the tests' clean-up would do so one by one.
 func leaveAll(people []*counted) {
 	var leaving sync.WaitGroup
 	for _, p := range people {

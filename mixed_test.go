@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// contender is somebody in a mixed election: one of ours or one with etcd's package.
+// contender is a candidate in a mixed election, of Eldest or of etcd's package.
 type contender struct {
 	key    func() string
 	queue  func() <-chan error
@@ -52,7 +52,7 @@ func theirs(t *testing.T, cli *clientv3.Client, name string) *contender {
 	t.Cleanup(func() { _ = s.Close() })
 	e := concurrency.NewElection(s, name)
 	return &contender{
-		// Its own key is known to it only when it has registered.
+		// The election itself returns its key only after it has registered.
 		key: func() string { return fmt.Sprintf("%s/%x", name, s.Lease()) },
 		queue: func() <-chan error {
 			done := etcdtest.Go(func() error { return e.Campaign(etcdtest.Context(t), "theirs") })
@@ -66,10 +66,9 @@ func theirs(t *testing.T, cli *clientv3.Client, name string) *contender {
 	}
 }
 
-// An election in which candidates of ours stand beside such of etcd's own
-// concurrency package, whoever comes first: one order, one leader, keys that are equal
-// byte for byte. Fails when a key of ours is named, ordered or read otherwise than
-// etcd's package does it.
+// An election with candidates of Eldest and of etcd's own concurrency package, in any order of
+// arrival: one order, one leader, keys that are equal byte for byte. Fails if a key of Eldest is
+// named, ordered or read differently from etcd's package.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(*testing.T, *clientv3.Client, string) *contender{"ours": ours, "theirs": theirs}
@@ -103,7 +102,7 @@ func TestMixed(t *testing.T) {
 				}
 				require.Greater(t, leader.token(), last)
 				last = leader.token()
-				// Everybody agrees on who leads.
+				// All readers agree on the leader.
 				etcdtest.Eventually(t, func() bool { return o.State().Leader.Key == leader.key() }, "the observer sees number %d", i)
 				now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
 				require.NoError(t, err)
@@ -119,7 +118,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// Their observer sees our values, ours sees theirs.
+// Observers of etcd's package read values of Eldest, and observers of Eldest read theirs.
 func TestMixedObservers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Those who take part, as electiontest has them.
+// Participants, as in package electiontest.
 type (
 	participant = electiontest.Participant
 	outcome     = electiontest.Outcome
@@ -28,7 +28,7 @@ func ended(t testing.TB, l *election.Leadership, reason error) {
 	require.False(t, l.Holds(0))
 }
 
-// watchElection observes with the patience of a test on a small cluster.
+// watchElection returns an observer with timeouts for a test on a small cluster.
 func watchElection(t testing.TB, cli *clientv3.Client, name string) *observe.Observer {
 	t.Helper()
 	o, err := observe.New(observe.Config{
@@ -39,7 +39,7 @@ func watchElection(t testing.TB, cli *clientv3.Client, name string) *observe.Obs
 	return o
 }
 
-// resigned resigns what was won.
+// resigned resigns a tenure that was won.
 func resigned(t testing.TB, l *election.Leadership, err error) error {
 	t.Helper()
 	if err != nil {

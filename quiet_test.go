@@ -19,9 +19,9 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// In a hand-over the member that a candidate asks may be a moment behind, and refuse. etcd's
-// client writes a warning to stderr then, unless it has the logger that the documentation shows,
-// or that of elector.Dial (elector's tests hold it to that).
+// In a hand-over a candidate may send a request to a member that is a moment behind and refuses it.
+// etcd's client then writes a warning to stderr, unless it has the logger that the documentation
+// shows, or that of elector.Dial (which elector's tests check).
 func TestRegression61HandOverWritesNothingToStderr(t *testing.T) {
 	const shown = "Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),"
 	for _, page := range []string{
@@ -43,8 +43,8 @@ func TestRegression61HandOverWritesNothingToStderr(t *testing.T) {
 		})
 	})
 	require.Empty(t, written)
-	// If this fails because nothing is written, etcd's client has changed, and the option is
-	// not needed any more.
+	// If this fails because nothing is written, etcd's client has changed, and the option is no
+	// longer needed.
 	written = stderrOf(t, func() { refusedHandOver(t, func(cfg *clientv3.Config) { cfg.Logger = nil }) })
 	require.Contains(t, written, "required revision is a future revision")
 }
@@ -81,7 +81,7 @@ func refusedHandOver(t *testing.T, with func(*clientv3.Config)) {
 	require.True(t, refused.Load(), "INVALID: no question was refused")
 }
 
-// asksOfPast reports whether a request reads what was there at a revision.
+// asksOfPast reports whether a request reads at a given revision.
 func asksOfPast(req any) bool {
 	switch r := req.(type) {
 	case *etcdserverpb.RangeRequest:

@@ -24,10 +24,10 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Acceptance of the transfer of leadership: one test for each promise of package
-// transfer and of docs/transfer.md, on real etcd.
+// Acceptance of the transfer of leadership: one test for each guarantee of package transfer and of
+// docs/transfer.md, on real etcd.
 
-// asked is a participant that stands, leads under Lead, and takes part in transfers.
+// asked is a participant that campaigns, leads under Lead, and takes part in transfers.
 type asked struct {
 	*participant
 	token eldest.Token
@@ -35,8 +35,8 @@ type asked struct {
 	led chan *election.Leadership
 }
 
-// lineup has n participants stand, in order, the first one leading. Each one leads with
-// f, or until its context ends. accept is what each of them accepts; nil: everything.
+// lineup queues n participants in order; the first one leads. Each one leads with f; if f is nil,
+// until its context ends. Each accepts every request.
 func lineup(t testing.TB, cli *clientv3.Client, name string, n int, f func(context.Context) error, changes ...change) []*asked {
 	t.Helper()
 	var line []*asked
@@ -68,7 +68,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 			_ = l.Lead(ctx, f)
 		}
 	})
-	t.Cleanup(func() { // before that of join
+	t.Cleanup(func() { // before the clean-up of Join
 		cancel()
 		running.Wait()
 	})
@@ -90,7 +90,7 @@ func surveyed(t testing.TB, cli *clientv3.Client, name string) []transfer.Member
 	return q.Members
 }
 
-// places are the keys of a queue with their tokens.
+// places returns the keys of a queue with their tokens.
 func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
 	t.Helper()
 	for _, m := range surveyed(t, cli, name) {
@@ -99,10 +99,10 @@ func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
 	return line
 }
 
-// byHand stands as a candidate of etcd's own package does: with a key of its own making.
+// byHand queues a candidate as etcd's own package does, with a key that the test writes.
 func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 	t.Helper()
-	grant, err := cli.Grant(etcdtest.Context(t), int64(electiontest.Quiet.Seconds())) // which nobody renews
+	grant, err := cli.Grant(etcdtest.Context(t), int64(electiontest.Quiet.Seconds())) // never renewed
 	require.NoError(t, err)
 	key := keys.Candidate(name, int64(grant.ID))
 	put, err := cli.Put(etcdtest.Context(t), key, "theirs", clientv3.WithLease(grant.ID))
@@ -111,7 +111,7 @@ func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 	return eldest.Candidate{Key: key, Lease: int64(grant.ID), Token: eldest.Token(put.Header.Revision)}
 }
 
-// patient are options of which no busy machine oversteps a bound.
+// patient has bounds that no busy machine exceeds.
 var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
 
 func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, options transfer.Options) transfer.Result {
@@ -134,8 +134,8 @@ func refused(t testing.TB, cli *clientv3.Client, name, to string, options transf
 	return refusal
 }
 
-// If the target is the first in line, nobody else moves: the same keys in the same lives,
-// candidates of etcd's package included, and whoever stands behind is not even woken.
+// If the target is the next candidate, no other candidate moves: all keys keep their tokens, also
+// those of etcd's package, and the candidates behind the target receive nothing.
 func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -154,8 +154,8 @@ func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
 	}
 }
 
-// No two lead functions overlap, and no leading context begins before the other one has
-// ended, however often leadership is handed round.
+// No two lead functions overlap, and no leading context begins before the other one has ended,
+// however often leadership is handed over.
 func TestTransferOverlapsNobody(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -176,14 +176,14 @@ func TestTransferOverlapsNobody(t *testing.T) {
 		handOver(t, cli, name, target, patient)
 		etcdtest.Take(t, target.led, "the target's win")
 		require.ErrorIs(t, old.Candidate.Drain(old.token, nil), nil, "it has drained")
-		// The old leader stands again, at the end.
+		// The old leader is queued again, at the end.
 		line[round%3] = takesPart(t, cli, name, f, nil)
 	}
 	require.Equal(t, int32(1), most.Load())
 }
 
-// A guarded write of the drained leader is refused: on its own side at once, and by etcd
-// when the target leads, whatever that side still sends (G4).
+// A guarded write of the drained leader is refused: by its own guard at once, and by etcd when the
+// target leads, whatever the old leader still sends (G4).
 func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -225,15 +225,15 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	close(release)
 	require.NoError(t, etcdtest.Take(t, handed, "the end of the transfer"))
 	etcdtest.Take(t, target.led, "the target's win")
-	// A guard that knows nothing of its tenure's end, as in a process that was stopped.
+	// A guard without the end of its tenure, as in a process that was stopped.
 	require.ErrorIs(t, etcdtest.Err(txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(etcdtest.Context(t), cli).Then(put).Commit()), eldest.ErrDeposed, "by etcd")
 	got, err := cli.Get(etcdtest.Context(t), name+"-data")
 	require.NoError(t, err)
 	require.Empty(t, got.Kvs)
 }
 
-// Candidates of etcd's package in each place: they are never touched, and where one is in
-// the way the transfer is refused before anybody has moved.
+// Candidates of etcd's package in each position: they never move, and if one is in the way the
+// transfer is refused before any candidate has moved.
 func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -283,8 +283,8 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 	})
 }
 
-// A leader that is stopped does not answer: the request is taken back and nothing has
-// changed. (Its process is played by keys of the test's own.)
+// A leader that is stopped does not answer: the request is taken back and nothing has changed.
+// (Keys that the test writes represent its process.)
 func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -302,7 +302,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	require.Empty(t, target.led)
 }
 
-// A target that is dead or leaves before the leader has drained: the leader leads on.
+// A target that has crashed or leaves before the leader has drained: the leader continues to lead.
 func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -320,8 +320,8 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	_ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.UnknownTarget)
 }
 
-// A target that leaves after the leader has drained: the next in line leads, and the one
-// who asked is told.
+// A target that leaves after the leader has drained: the next candidate leads, and the requester
+// receives ErrOvertaken.
 func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -339,8 +339,8 @@ func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	require.Equal(t, line[2].token, etcdtest.Take(t, line[2].led, "the next one's win").Token())
 }
 
-// Two transfers at once: whatever comes of them, each one is told the truth, nobody is
-// lost, and a third one finds an election in order.
+// Two concurrent transfers: whatever their outcomes, each returns the true one, no candidate is
+// lost, and a third transfer succeeds.
 func TestTwoTransfersAtOnce(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -362,7 +362,7 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 			})
 		}
 		done.Wait()
-		want := 4 - int(successes.Load()) // who has led leaves, here
+		want := 4 - int(successes.Load()) // a candidate that has led leaves, in this test
 		var stand []transfer.Member
 		etcdtest.Eventually(t, func() bool {
 			stand = surveyed(t, cli, name)
@@ -381,8 +381,8 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 	}
 }
 
-// Among five of different priority the best that stands leads next; a better one that
-// comes later waits, until leadership is handed to it.
+// Of five candidates with different priorities the best one in the queue leads next. A better one
+// that comes later waits until leadership is handed over to it.
 func TestPriorityOverFive(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -397,7 +397,7 @@ func TestPriorityOverFive(t *testing.T) {
 			etcdtest.Take(t, line[n].led, "the first one's win, alone")
 		}
 	}
-	// Who yields is out of the queue for a moment, and stands and can be asked after that.
+	// A candidate that yields is out of the queue for a moment: wait until it takes part again.
 	stand := func(n int) {
 		t.Helper()
 		etcdtest.Eventually(t, func() bool {
@@ -422,7 +422,7 @@ func TestPriorityOverFive(t *testing.T) {
 	require.Empty(t, line[1].led)
 }
 
-// The replies to a requeue are lost: it is done once, and the transfer goes on.
+// The replies to a requeue are lost: it is done once, and the transfer continues.
 func TestTransferWhileRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -432,7 +432,7 @@ func TestTransferWhileRepliesAreLost(t *testing.T) {
 	between := takesPart(t, host.Client(t), name, nil, nil, func(l *lease.Config, e *election.Config) { l.Lease = cli })
 	target := takesPart(t, cli, name, nil, nil)
 	var lost []*etcdtest.Swallow
-	for range 3 { // of what it sends: that it takes the request, its removal, its registration
+	for range 3 { // the replies to three requests: it accepts, deletes its key, registers
 		lost = append(lost, host.SwallowNextReply(etcdtest.Containing(between.Candidate.Key())))
 	}
 	result := handOver(t, cli, name, target, patient)

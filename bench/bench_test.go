@@ -14,8 +14,8 @@ import (
 //	go test -run '^$' -bench Handover -count 10 ./bench | tee new.txt
 //	benchstat -col /contender new.txt
 //
-// An operation is a round. The contenders do not take turns: to compare them on a machine that
-// drifts, run the command.
+// An operation is a round. The contenders do not alternate: to compare them on a machine whose
+// speed changes over time, run the command.
 func BenchmarkHandover(b *testing.B) { benchmark(b, "handover", Options{}) }
 func BenchmarkJoin(b *testing.B)     { benchmark(b, "join", Options{Sizes: []int{10}}) }
 func BenchmarkGuard(b *testing.B)    { benchmark(b, "guard", Options{}) }
@@ -37,7 +37,7 @@ func benchmark(b *testing.B, scenario string, o Options) {
 				b.ReportMetric(float64(x.P50), "p50-"+unit)
 				b.ReportMetric(float64(x.P99), "p99-"+unit)
 			}
-			b.ReportMetric(0, "ns/op") // it has the load's second and the waits in it
+			b.ReportMetric(0, "ns/op") // it includes the load's first second and the waits
 		})
 	}
 }

@@ -30,7 +30,7 @@ var crash = Scenario{
 	measure: measureCrash,
 }
 
-// measureCrash has each leader in a process of its own, which ends with the turn.
+// measureCrash runs each leader in a process of its own, which ends with the turn.
 func measureCrash(r *run) {
 	if r.site.Worker == nil {
 		check(fmt.Errorf("%w: crash: no processes can be started here, and only a process can be killed", ErrInvalid))
@@ -44,12 +44,12 @@ func measureCrash(r *run) {
 				return err
 			}
 			if p, err := os.FindProcess(pid); err == nil && pid > 0 {
-				_ = p.Kill() // if it has ended, all the better
+				_ = p.Kill() // it may have ended already
 			}
 			return h.kill()
 		}},
 		{
-			regime: "stop", among: func(name string) bool { return !isKept(name) }, // which keeps its lease like any other
+			regime: "stop", among: func(name string) bool { return !isKept(name) }, // a keeper has no effect on a stopped process
 			inject: func(_ context.Context, h host) error { return h.suspend(true) },
 			undo:   func(_ context.Context, h host) error { return h.suspend(false) },
 		},
@@ -72,7 +72,7 @@ func measureCrash(r *run) {
 				t.took("bound", ttl+expiryScan)
 			}
 			if !f.leader.notifies {
-				return // it does not know whether it leads
+				return // this contender does not detect a loss
 			}
 			two := int64(0)
 			if f.held.After(f.succeeded) {

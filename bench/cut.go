@@ -21,8 +21,8 @@ var cut = Scenario{
 	measure: measureCut,
 }
 
-// measureCut has leaders on hosts that live as long as the run, as leaders' clients do: a brand-new
-// client's timers are in step with its session's. Hence the warm-up.
+// measureCut uses leaders on hosts that live as long as the run, like the clients of real leaders:
+// the timers of a new client are in step with those of its session. Hence the warm-up.
 func measureCut(r *run) {
 	hosts := map[string][]host{} // of the leaders, by contender
 	r.failovers(fault{

@@ -16,9 +16,10 @@ var drain = Scenario{
 	measure: measureDrain,
 }
 
-// drainLimit and drainTime are how many hand-overs are measured of one queue, and for how long. In
-// a queue of 4,000 all of them have nearly the same length of the queue; and where each makes the
-// server sort the whole queue for all who wait, one takes half a second at 1,000.
+// drainLimit and drainTime are how many hand-overs of one queue are measured, and for how long. In
+// a queue of 4,000 the queue has nearly the same length at all of them. For a contender whose
+// hand-over makes the server sort the whole queue for every waiting candidate, one takes half a
+// second at 1,000.
 const (
 	drainLimit = 200
 	drainTime  = 20 * time.Second
@@ -29,8 +30,8 @@ func measureDrain(r *run) {
 	r.measure(r.sized("queue", r.options.Rounds, 2*turnTimeout, 60*time.Millisecond), func(t *turn) {
 		q := t.newQueue(hosts, t.point.n)
 		q.campaign(q.members...)
-		q.monitor.stop() // what is measured now is the candidates' own
-		// A key in the queue is not all: each has a predecessor to find and to watch.
+		q.monitor.stop() // from here on only requests of the candidates are measured
+		// A candidate that is queued is not finished: it must still find and watch its predecessor.
 		t.quiet(hosts...)
 		leader := q.next()
 		first, planned := time.Now(), min(t.point.n-1, drainLimit)

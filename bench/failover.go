@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// failoversPerTurn is how many leaders fail in one turn, each in an election of its own and at a
-	// moment of its own: a failover is a wait for a lease, and many can be waited for at a time.
+	// failoversPerTurn is how many leaders fail in one turn, each in an election of its own and at
+	// its own moment: a failover is a wait for a lease, and many such waits can run at the same
+	// time.
 	failoversPerTurn = 8
-	// apart is over how long these moments are spread at least, or failovers that take milliseconds
-	// would wait for each other's processes on a machine with few CPUs.
+	// apart is the minimum time over which these moments are spread. Otherwise failovers that take
+	// milliseconds would wait for each other's processes on a machine with few CPUs.
 	apart = 2 * time.Second
-	// expiryScan is how often etcd looks for leases that have expired.
+	// expiryScan is how often etcd scans for expired leases.
 	expiryScan = 500 * time.Millisecond
 )
 
@@ -31,10 +32,11 @@ type failover struct {
 	host   host
 	leader *candidate
 	won    <-chan outcome // of the successor
-	// began is when the leader failed, lost when its user was notified, zero if the contender
-	// notifies nobody, and succeeded when the successor won.
+	// began is when the leader failed, lost when its user was notified (zero if the contender does
+	// not notify), and succeeded when the successor won.
 	began, lost, succeeded time.Time
-	// watch is a file with the time at which the old leader's tenure last held: held, once all is over.
+	// watch is a file with the time at which the old leader's tenure last held; held is that time,
+	// read at the end.
 	watch string
 	held  time.Time
 }
@@ -42,15 +44,16 @@ type failover struct {
 // fault is what happens to the leaders of a regime.
 type fault struct {
 	regime string
-	// among, if not nil, says which contenders take part.
+	// among, if not nil, reports whether a contender takes part.
 	among func(contender string) bool
 	// host returns the host of the i-th leader of a turn.
 	host func(t *turn, i int) host
-	// inject makes the host fail, undo, which may be nil, undoes that after the successor's win.
+	// inject makes the host fail. undo, which may be nil, reverses that after the successor's win.
 	inject, undo func(ctx context.Context, h host) error
-	// watched says that a file shows when the old leader's tenure last held, and not its user's being notified.
+	// watched means that a file shows when the old leader's tenure last held, instead of a
+	// notification of its user.
 	watched bool
-	// lease says that only the lease's end replaces the leader, whatever else the contender has.
+	// lease means that only the lease's end replaces the leader, with every contender.
 	lease bool
 	// sample takes the samples of a failover.
 	sample func(t *turn, f failover, ttl time.Duration)
@@ -81,16 +84,16 @@ func (r *run) failovers(faults ...fault) {
 	})
 }
 
-// granted is the TTL that the cluster grants to a request for this one: no less than an election of its
-// members takes.
+// granted returns the TTL that the cluster grants for a requested TTL: at least as long as an
+// election of its members takes.
 func (r *run) granted(ttl time.Duration) time.Duration {
 	lease := must(r.observer.Grant(r.ctx, int64(ttl/time.Second)))
-	_, _ = r.observer.Revoke(r.ctx, lease.ID) // it expires by itself
+	_, _ = r.observer.Revoke(r.ctx, lease.ID) // on an error it expires by itself
 	return time.Duration(lease.TTL) * time.Second
 }
 
-// notices is in about which time the contender notices the fault, and whether that is the time in which its
-// lease expires.
+// notices returns about how long the contender takes to notice the fault, and whether that is the
+// time in which its lease expires.
 func (t *turn) notices(how fault, ttl time.Duration) (pace time.Duration, lease bool) {
 	if c, ok := must(contender.Named(t.contender)).(interface{ Notices() time.Duration }); ok && !how.lease {
 		return c.Notices(), false
@@ -98,14 +101,14 @@ func (t *turn) notices(how fault, ttl time.Duration) (pace time.Duration, lease 
 	return ttl, true
 }
 
-// failAll is a turn of n failovers. One that fails is counted by itself.
+// failAll runs a turn of n failovers. Each one that fails counts as one failed round.
 func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	t.share = n
 	pace, _ := t.notices(how, ttl)
 	all, errs := make([]failover, n), make([]error, n)
 	for i := range all {
-		// Apart, or the leaders' timers would all be in step with each other and with
-		// etcd's expiry scan, and eight samples would be worth one.
+		// Spread in time: otherwise the leaders' timers would all be in step with each other and
+		// with etcd's expiry scan, and eight samples would be worth one.
 		t.sleep(rand.N(pace / failoversPerTurn))
 		f := &all[i]
 		f.host = how.host(t, i)
@@ -118,7 +121,7 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 		}
 	}
 	if how.undo != nil {
-		// First of all: sessions cannot be closed while the fault lasts.
+		// This is undone first: sessions cannot be closed while the fault lasts.
 		t.after(func(ctx context.Context) {
 			for _, f := range all {
 				_ = how.undo(ctx, f.host)
@@ -133,7 +136,7 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	}
 	running.Wait()
 	if !slices.Contains(errs, nil) {
-		check(errs[0]) // which counts for all of them
+		check(errs[0]) // this error counts for all of them
 	}
 	for i, f := range all {
 		if errs[i] == nil {
@@ -144,12 +147,13 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	}
 }
 
-// run has the leader fail and blocks until the successor leads, and the old leader's user is notified or
-// the file shows whether it still leads.
+// run makes the leader fail and blocks until the successor leads and the old leader's user is
+// notified, or the file shows whether it still leads.
 //
-// When the leader fails it has renewed, or sent a heartbeat, at least once, and how long ago that was is
-// random, over half the time in which its silence is noticed at least: every contender renews that often
-// (etcd's client every TTL/3, rounded up to half seconds, which is a second at a TTL of 2).
+// Before the leader fails it has renewed its lease, or sent a heartbeat, at least once. The time
+// since then is random, over at least half the time in which a missing renewal is noticed: every
+// contender renews that often (etcd's client every TTL/3, rounded up to half seconds, which is a
+// second at a TTL of 2).
 func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error {
 	if err := retry.Sleep(ctx, pace/3+rand.N(max(pace/2, apart))); err != nil {
 		return err
@@ -185,11 +189,11 @@ func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error
 	return nil
 }
 
-// goesOn is for how long the old leader is watched after the successor's win, and after a process that
-// was stopped has been continued.
+// goesOn is how long the old leader is observed after the successor's win, and after a stopped
+// process was continued.
 const goesOn = 200 * time.Millisecond
 
-// overlap reads when the old leader's tenure last held.
+// overlap reads the time at which the old leader's tenure last held.
 func (f *failover) overlap(ctx context.Context, how fault) error {
 	if how.undo != nil {
 		if err := how.undo(ctx, f.host); err != nil {
@@ -206,6 +210,6 @@ func (f *failover) overlap(ctx context.Context, how fault) error {
 	return err
 }
 
-// failoverTimeout is how long a failover may take, after the successor was queued: some three
-// times what etcd needs.
+// failoverTimeout is how long a failover may take once the successor is queued: about three times
+// what etcd needs.
 func failoverTimeout(ttl time.Duration) time.Duration { return 4*ttl + 10*time.Second }

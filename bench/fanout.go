@@ -34,14 +34,15 @@ var fanout = Scenario{
 }
 
 const (
-	// fanoutProcesses is over how many workers the observers are spread by default.
+	// fanoutProcesses is the default number of workers over which the observers are spread.
 	fanoutProcesses = 4
-	// fanoutTTL is so long that no lease is renewed in a turn: what is counted is for the change.
+	// fanoutTTL is so long that no lease is renewed in a turn: all counted requests are caused by
+	// the change.
 	fanoutTTL = 5 * time.Minute
 )
 
-// measureFanout has hosts for the observers, and no others, so that what is counted on them is the
-// observers' own.
+// measureFanout gives the observers hosts of their own, so that only their requests are counted on
+// those hosts.
 func measureFanout(r *run) {
 	processes := r.options.Processes
 	if processes == 0 && r.site.Worker != nil {
@@ -73,7 +74,7 @@ func measureFanout(r *run) {
 	})
 }
 
-// fanout makes a leader, a successor and observers, and has the leader resign.
+// fanout makes a leader, a successor and observers, and then the leader resigns.
 func (t *turn) fanout(candidates, hosts []host) {
 	leader, successor, won := t.pair(candidates[0], candidates[1], fanoutTTL)
 	slow := 0
@@ -103,7 +104,7 @@ func (t *turn) fanout(candidates, hosts []host) {
 	await(leader.key)
 	t.quiet(hosts...)
 	before := must(wires(t.ctx, hosts...))
-	runtime.GC() // of what other contenders left behind
+	runtime.GC() // free the memory of other contenders first
 	begun := time.Now()
 	check(leader.resign(t.ctx))
 	check((<-won).err)

@@ -36,8 +36,8 @@ var footprint = Scenario{
 	measure: measureFootprint,
 }
 
-// measureFootprint measures this process, in which all of it is, wherever --processes would put it.
-// Contenders are used without a host, which would take memory of its own.
+// measureFootprint measures this process, which runs all candidates and observers, whatever
+// --processes sets. Contenders are used without a host, which would take memory of its own.
 func measureFootprint(r *run) {
 	ttl := r.granted(r.options.TTLs[0])
 	var points []point
@@ -62,7 +62,7 @@ func measureFootprint(r *run) {
 	})
 }
 
-// footprints is a turn, with a client of its own.
+// footprints is a turn that uses a client of its own.
 type footprints struct {
 	*turn
 	of   contender.Contender
@@ -75,7 +75,7 @@ func (f *footprints) open(on *local, ttl time.Duration) contender.Session {
 	return s
 }
 
-// names are those of n elections.
+// names returns the names of n elections.
 func (f *footprints) names(n int) (names []string) {
 	for range n {
 		names = append(names, f.election())
@@ -83,13 +83,13 @@ func (f *footprints) names(n int) (names []string) {
 	return names
 }
 
-// lead has a candidate of a session win an election that has no others.
+// lead makes a candidate of a session win an election that has no other candidates.
 func (f *footprints) lead(s contender.Session, election string) contender.Tenure {
 	return must(must(s.Candidate(election, "")).Campaign(f.ctx))
 }
 
-// candidates are those behind a leader: in one election with sessions of their own, or in
-// elections of their own with one session.
+// candidates measures the candidates that wait behind a leader: in one election with a session
+// each, or in an election each with one session.
 func (f *footprints) candidates(shared bool) {
 	elections := f.names(1)
 	if shared {
@@ -148,7 +148,8 @@ func (f *footprints) elections(ttl time.Duration) {
 	runtime.KeepAlive(tenures)
 }
 
-// each begins one of a kind, which brings what all share, and then N more, and measures what the N take.
+// each starts one instance, which creates what all of them share, and then N more, and measures
+// what the N take.
 func (f *footprints) each(begin func(i int)) {
 	n := int64(f.point.n)
 	var before, after memory
@@ -167,11 +168,11 @@ func (f *footprints) each(begin func(i int)) {
 	f.counted("goroutines in all", goroutines)
 }
 
-// memory is what this process has.
+// memory is what this process uses.
 type memory struct{ heap, stack, goroutines int64 }
 
 func memoryNow() memory {
-	// The second collection takes what pools still held in the first.
+	// The second collection frees what pools still held during the first.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -18,11 +18,11 @@ var guard = Scenario{
 	measure: measureGuard,
 }
 
-// measureGuard has one leader of each contender write for as long as the scenario
-// lasts, write by write in turn, so that a slow disk is slow for all of them.
+// measureGuard lets one leader of each contender write for as long as the scenario lasts. The
+// leaders write in turn, so that a slow disk is slow for all of them.
 func measureGuard(r *run) {
 	h := r.host()
-	tenures := map[string]*turn{} // whose undo is done in the end
+	tenures := map[string]*turn{} // their clean-up is done at the end
 	leaders := map[string]*candidate{}
 	defer func() {
 		for _, t := range tenures {
@@ -33,7 +33,7 @@ func measureGuard(r *run) {
 		leader := leaders[t.contender]
 		if leader == nil {
 			if last := tenures[t.contender]; last != nil {
-				last.undoAll() // it may be the leader that failed
+				last.undoAll() // the leader may be the one that failed
 			}
 			own := &turn{run: r, ctx: t.ctx, contender: t.contender}
 			tenures[t.contender] = own
@@ -45,7 +45,7 @@ func measureGuard(r *run) {
 		err := leader.put(t.ctx, fmt.Sprintf("%s-put/%s", r.name, t.contender))
 		t.took("put", time.Since(begun))
 		if err != nil {
-			leaders[t.contender] = nil // the next turn has a new one
+			leaders[t.contender] = nil // the next turn makes a new leader
 		}
 		check(err)
 	})

@@ -26,7 +26,7 @@ var handover = Scenario{
 const (
 	// handoverTTL is longer than a turn: no lease expires in it.
 	handoverTTL = 60 * time.Second
-	// serverScan is the period at which etcd puts watches in place that start in the past
+	// serverScan is the period at which etcd starts watches whose start revision is in the past
 	// (watchResyncPeriod in its package mvcc).
 	serverScan = 100 * time.Millisecond
 )
@@ -38,7 +38,7 @@ func measureHandover(r *run) {
 		points = append(points, point{regime: regime, n: 2, rounds: r.options.Rounds, loaded: strings.HasSuffix(regime, "-load")})
 	}
 	r.measure(points, func(t *turn) {
-		t.sleep(rand.N(serverScan)) // or turns are in step with it
+		t.sleep(rand.N(serverScan)) // otherwise turns would be in step with the scan
 		pair := rand.Perm(len(hosts))
 		leader, _, won := t.pair(hosts[pair[0]], hosts[pair[1]], handoverTTL)
 		if strings.HasPrefix(t.point.regime, "queued") {

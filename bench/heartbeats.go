@@ -41,7 +41,7 @@ func measureHeartbeats(r *run) {
 			elections = append(elections, t.election())
 		}
 		t.parallel(t.point.n, func(i int) { must(t.candidate(on, elections[i], ttl).campaign(t.ctx)) })
-		t.sleep(time.Second) // the set-up is in the members' metrics and on their disks
+		t.sleep(time.Second) // wait until the set-up is in the members' metrics and on their disks
 		before := t.usage(on)
 		t.sleep(t.options.For)
 		used := t.usage(on).minus(before)

@@ -24,26 +24,26 @@ var herd = Scenario{
 	measure: measureHerd,
 }
 
-// firstRenewals is when etcd's client has certainly sent the first renewal of a lease:
-// it checks twice a second which are due, and counts a new one among them.
+// firstRenewals is when etcd's client has certainly sent the first renewal of a lease: it checks
+// twice a second which renewals are due, and a new lease is due at once.
 const firstRenewals = 700 * time.Millisecond
 
-// measureHerd counts two departures: that of a candidate in the middle of the queue, and that of the
-// leader. Counted is what the clients of all candidates, including the one that leaves, sent and
-// received from then until they are quiet. Checks that a contender makes from
-// time to time count if they happen to fall into that time. A candidate that leaves stops its watch
-// first; where the deletion overtakes that request, the candidate receives it as well: one event more.
+// measureHerd counts the cost of two departures: that of a candidate in the middle of the queue,
+// and that of the leader. It counts what the clients of all candidates, including the one that
+// leaves, send and receive until they are quiet. Periodic checks of a contender are counted if they
+// happen in that time. A candidate that leaves stops its watch first; where the deletion overtakes
+// that request, the candidate receives the deletion as well: one event more.
 func measureHerd(r *run) {
 	hosts := r.hostsOf(queueHosts)
 	r.measure(r.sized("departure", r.options.Rounds, turnTimeout, 60*time.Millisecond), func(t *turn) {
 		n := t.point.n
-		q := t.newQueue(hosts, n+2) // the leader, and one more than wait in the end
-		// One group after the other, so that it is known which candidate is ahead of which.
+		q := t.newQueue(hosts, n+2) // the leader, and one more than wait at the end
+		// One group after the other, so that the order of the candidates is known.
 		middle := q.members[1+n/2]
 		for _, group := range [][]*member{q.members[:1], q.members[1 : 1+n/2], {middle}, q.members[2+n/2:]} {
 			q.campaign(group...)
 		}
-		q.monitor.stop() // what is counted now is the candidates' own
+		q.monitor.stop() // from here on only requests of the candidates are counted
 		t.sleep(firstRenewals)
 		leader := q.next()
 		t.departure(hosts, "waiter-", func() { q.leave(middle) })
@@ -54,7 +54,7 @@ func measureHerd(r *run) {
 	})
 }
 
-// departure counts what leave causes.
+// departure counts the requests and events that leave causes.
 func (t *turn) departure(hosts []host, prefix string, leave func()) {
 	t.quiet(hosts...)
 	before := t.usage(hosts...)

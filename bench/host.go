@@ -12,23 +12,25 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Site is the cluster that is measured, and its environment. Client.Endpoints is
-// required; other fields may be nil or 0 where they are unknown.
+// Site is the cluster that is measured, and its environment. Client.Endpoints is required; other
+// fields may be nil or 0 where they are unknown.
 type Site struct {
 	// Client is the template of every client: endpoints, credentials, timeouts.
 	Client clientv3.Config
-	// Members is the number of the cluster's members, Version its etcd version, and
-	// Storage where it keeps its data; all are for the report only.
+	// Members is the number of the cluster's members, Version its etcd version, and Storage where
+	// it keeps its data; all three are for the report only.
 	Members int
 	Version string
 	Storage string
 	// Metrics reads the servers' metrics, added up over all members. The keys are
 	// the names of the series, without labels.
 	Metrics func(ctx context.Context) (map[string]float64, error)
-	// KillLeader kills the member that is etcd's leader, and returns what starts it again.
+	// KillLeader kills the member that is etcd's leader, and returns a function that starts it
+	// again.
 	KillLeader func(ctx context.Context) (restart func(ctx context.Context) error, err error)
-	// Worker makes the command of a process that runs Work; its standard streams are the run's. It first
-	// reads WorkerInput. Start, if not nil, starts the command in the place of its own method.
+	// Worker makes the command of a process that runs Work; the run uses its standard streams. The
+	// process first reads WorkerInput. Start, if not nil, is called to start the command instead of
+	// its own method.
 	Worker      func() *exec.Cmd
 	WorkerInput []byte
 	Start       func(*exec.Cmd) error
@@ -45,8 +47,8 @@ func (s Site) dial(with ...grpc.DialOption) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// host is where candidates and observers are: this process, or a worker. All methods
-// may be called from many goroutines.
+// host runs candidates and observers: in this process, or in a worker. All methods may be called
+// from many goroutines.
 type host struct{ place }
 
 // place carries out calls, here or in another process.
@@ -61,7 +63,7 @@ type place interface {
 	close() error
 }
 
-// call says what a place is to do. Of is the ID of the session, candidate or crowd that it is about.
+// call is an operation for a place. Of is the ID of the session, candidate or crowd that it uses.
 type call struct {
 	Do                        string
 	Of                        int64
@@ -78,7 +80,7 @@ type answer struct {
 	Key             string
 	Notifies        bool
 	Wire            wire
-	// Err is the text of an error, which came with nothing else.
+	// Err is the text of an error; if it is set, no other field is.
 	Err         string
 	Unsupported bool
 }
@@ -107,7 +109,8 @@ func (h host) open(ctx context.Context, contender string, ttl time.Duration) (*s
 	return &session{made{h, a.ID}}, nil
 }
 
-// observe adds n observers of an election that has a leader, and blocks until they know it.
+// observe adds n observers of an election that has a leader, and blocks until they have received
+// it.
 func (h host) observe(ctx context.Context, contender, election string, n, slow int) (*crowd, error) {
 	a, err := h.do(ctx, call{Do: "observe", Contender: contender, Election: election, N: n, Slow: slow})
 	if err != nil {
@@ -125,7 +128,7 @@ func (h host) keeper(ctx context.Context) (int, error) {
 // spin keeps a processor busy until ctx ends.
 func (h host) spin(ctx context.Context) { _, _ = h.do(ctx, call{Do: "spin"}) }
 
-// suspend stops the host's process where it is, or has it go on.
+// suspend stops the host's process, or continues it.
 func (h host) suspend(stop bool) error {
 	w, ok := h.place.(*worker)
 	if !ok {
@@ -134,13 +137,13 @@ func (h host) suspend(stop bool) error {
 	return suspend(w.cmd.Process, stop)
 }
 
-// rotate sends n cheap reads. The client asks the members in turn.
+// rotate sends n cheap reads. The client sends them to the members in turn.
 func (h host) rotate(ctx context.Context, n int) error {
 	_, err := h.do(ctx, call{Do: "rotate", N: n})
 	return err
 }
 
-// cut cuts the network of the host's client, or mends it.
+// cut interrupts the network of the host's client, or restores it.
 func (h host) cut(ctx context.Context, cut bool) error {
 	_, err := h.do(ctx, call{Do: "cut", Cut: cut})
 	return err
@@ -171,14 +174,14 @@ func (m made) do(ctx context.Context, c call) (answer, error) {
 	return m.host.do(ctx, c)
 }
 
-// Close removes all that is bound to a session, or ends a crowd. Where etcd does not confirm that in
-// time, no further attempts are made. A second call does nothing.
+// Close removes everything that is bound to a session, or ends a crowd. If etcd does not confirm
+// that in time, no further attempts are made. A second call does nothing.
 func (m made) Close(ctx context.Context) error {
 	_, err := m.do(ctx, call{Do: "close"})
 	return err
 }
 
-// session is a contender's session, crowd many observers of one election.
+// session is a contender's session, crowd is a number of observers of one election.
 type (
 	session struct{ made }
 	crowd   struct{ made }
@@ -190,8 +193,9 @@ func (s *session) candidate(ctx context.Context, election string) (*candidate, e
 	return &candidate{made: made{s.host, a.ID}, election: election}, err
 }
 
-// await blocks until every observer that is not slow has seen that the candidate of this key
-// leads, now or earlier, and returns when the first and the last saw it. A key can be awaited once.
+// await blocks until every observer that is not slow has seen that the candidate of this key leads,
+// now or earlier, and returns when the first and the last saw it. await can be called once for a
+// key.
 func (c *crowd) await(ctx context.Context, key string) (first, last time.Time, err error) {
 	a, err := c.do(ctx, call{Do: "await", Text: key})
 	return a.First, a.Last, err
@@ -201,7 +205,7 @@ func (c *crowd) await(ctx context.Context, key string) (first, last time.Time, e
 type candidate struct {
 	made
 	election string
-	// key is that of the tenure. notifies says that the contender notifies its users of a loss.
+	// key is the key of the tenure. notifies means that the contender notifies its users of a loss.
 	key      string
 	notifies bool
 }
@@ -219,7 +223,7 @@ type outcome struct {
 	err error
 }
 
-// start makes such a call, campaign or lost. The outcome is sent once.
+// start runs such a call, campaign or lost, in the background. The outcome is sent once.
 func start(ctx context.Context, f func(ctx context.Context) (time.Time, error)) <-chan outcome {
 	result := make(chan outcome, 1)
 	go func() {
@@ -229,8 +233,8 @@ func start(ctx context.Context, f func(ctx context.Context) (time.Time, error)) 
 	return result
 }
 
-// lost blocks until the user of the contender is notified of the loss, and returns when that was. It
-// returns no time where the contender does not notify.
+// lost blocks until the user of the contender is notified of the loss, and returns when that was.
+// It returns the zero time if the contender does not notify.
 func (c *candidate) lost(ctx context.Context) (time.Time, error) {
 	if !c.notifies {
 		return time.Time{}, nil
@@ -239,14 +243,15 @@ func (c *candidate) lost(ctx context.Context) (time.Time, error) {
 	return a.At, err
 }
 
-// watch has the place write to a file, every five milliseconds, the time at which the tenure last held
-// (contender.Tenure.Holds): for as long as the process lives, and the file outlives it.
+// watch makes the place write the time at which the tenure last held (contender.Tenure.Holds) to a
+// file, every five milliseconds, as long as the process lives. The file outlives the process.
 func (c *candidate) watch(ctx context.Context, file string) error {
 	_, err := c.do(ctx, call{Do: "watch", Text: file})
 	return err
 }
 
-// resign ends the tenure, put writes under its protection a key that goes with the session.
+// resign ends the tenure. put writes, under the tenure's protection, a key that is deleted with the
+// session.
 func (c *candidate) resign(ctx context.Context) error {
 	_, err := c.do(ctx, call{Do: "resign"})
 	return err

@@ -32,8 +32,8 @@ func candidateOn(t *testing.T, h host, name, election string) (*session, *candid
 	return s, c
 }
 
-// A worker does for each contender what a host in this process does: tenures, their ends, guarded
-// writes, and observers who see both leaders.
+// For each contender a worker does the same as a host in this process: tenures, their ends, guarded
+// writes, and observers that see both leaders.
 func TestHostsOfEveryContender(t *testing.T) {
 	for where, h := range map[string]host{"local": testHost(t, false), "worker": testHost(t, true)} {
 		for _, name := range contender.Names() {
@@ -116,7 +116,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// Calls that are under way in a worker when it is killed fail at once, and so do all others.
+// Calls in progress in a worker fail at once when it is killed, and so do all later ones.
 func TestKilledWorker(t *testing.T) {
 	h, ctx := testHost(t, true), testContext(t)
 	_, leader := candidateOn(t, h, "concurrency", "killed")
@@ -133,7 +133,7 @@ func TestKilledWorker(t *testing.T) {
 	require.ErrorIs(t, err, errWorkerEnded)
 }
 
-// The end of its input ends a worker, which removes its keys from etcd.
+// A worker ends at the end of its input, and removes its keys from etcd.
 func TestWorkerEndsWithItsInput(t *testing.T) {
 	h, ctx := testHost(t, true), testContext(t)
 	_, leader := candidateOn(t, h, "herd", "input")
@@ -148,7 +148,7 @@ func TestWorkerEndsWithItsInput(t *testing.T) {
 	awaitQueued(t, "input", 0)
 }
 
-// Why a worker ended by itself is in the errors of calls to it.
+// If a worker ended by itself, the errors of calls to it contain the reason.
 func TestWorkerThatFails(t *testing.T) {
 	h, err := newHost(siteAt([]string{"fail"}), true)
 	require.NoError(t, err)
@@ -163,7 +163,8 @@ func TestWorkerThatFails(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A worker says what is wrong with a call, and goes on; what is no run's ends it.
+// A worker returns an error for an invalid call and continues; input that is not from a run ends
+// it.
 func TestWorkerRefuses(t *testing.T) {
 	h, ctx := testHost(t, true), testContext(t)
 	_, err := h.open(ctx, "nobody", time.Minute)
@@ -184,7 +185,7 @@ func TestWorkerRefuses(t *testing.T) {
 	require.NoError(t, calls.Close())
 }
 
-// script is a sight whose observers see what the test says.
+// script is a sight whose observers see what the test sends.
 type script struct {
 	feeds chan chan string
 	err   error
@@ -213,8 +214,8 @@ func (f scriptFeed) Next(ctx context.Context) (string, error) {
 	}
 }
 
-// await is for the last: one that has not seen the key delays it, one that sees it
-// twice counts once, and one that fails ends it.
+// await waits for the last observer: an observer that has not seen the key delays it, one that sees
+// the key twice counts once, and one that fails ends it.
 func TestObserversWaitForTheLast(t *testing.T) {
 	ctx := testContext(t)
 	a, b, feeds := make(chan string, 3), make(chan string, 3), make(chan chan string, 2)
@@ -250,7 +251,7 @@ func TestObserversWaitForTheLast(t *testing.T) {
 	require.ErrorIs(t, err, broken, "one that cannot begin fails all")
 }
 
-// A worker that is told to keeps a processor busy.
+// The call spin keeps a worker's processor busy.
 func TestSpin(t *testing.T) {
 	h := testHost(t, true)
 	ctx, cancel := context.WithTimeout(testContext(t), time.Second)

@@ -20,8 +20,8 @@ var join = Scenario{
 	measure: measureJoin,
 }
 
-// settling is how long after a win the candidate's requests are counted: what it sends
-// in the background, such as the watch of its own key, is part of the cost.
+// settling is how long after a win the candidate's requests are counted: what it sends in the
+// background, such as the watch of its own key, is part of the cost.
 const settling = 50 * time.Millisecond
 
 func measureJoin(r *run) {
@@ -42,7 +42,7 @@ func measureJoin(r *run) {
 			begun := time.Now()
 			t.took("win", must(c.campaign(t.ctx)).Sub(begun))
 		case "crowd":
-			// Campaigns that return an error are counted, and not waited for.
+			// Campaigns that return an error are counted; the measurement does not wait for them.
 			q := t.newQueue(hosts, t.point.n)
 			t.took("queued", q.campaign(q.members...))
 			t.counted("errors", int64(q.failed))

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// loadWriters bounds the writes that are under way at a time: a cluster that does not
-	// keep up gets fewer writes than requested, and not more of them at once.
+	// loadWriters bounds the writes in progress at the same time: a cluster that does not keep up
+	// gets fewer writes than requested, not more of them at once.
 	loadWriters = 32
-	// maxLoad is more writes a second than any etcd takes.
+	// maxLoad is more writes a second than any etcd cluster can process.
 	maxLoad = 100_000
-	// loadTTL is that of the load's lease, in seconds: its keys remain for so long after a
-	// run that was killed.
+	// loadTTL is the TTL of the load's lease, in seconds: if a run is killed its keys remain for
+	// that long.
 	loadTTL = 60
 )
 
-// load writes to keys outside of every election, as often as the options say, until stop is
-// called, which waits, removes the keys and reports for the regime how many were
-// written. It returns after the first second, when the load is steady.
+// load writes to keys outside of every election, at the rate that the options set, until stop is
+// called. stop waits, removes the keys and reports for the regime how many writes were done. load
+// returns after the first second, when the load is steady.
 func (r *run) load(regime string) (stop func()) {
 	r.report.Setup.Load = r.options.Load
 	client := must(r.site.dial())
@@ -52,7 +52,7 @@ func (r *run) load(regime string) (stop func()) {
 		running.Go(func() {
 			for {
 				select {
-				case <-ticker.C: // which drops what no writer takes
+				case <-ticker.C: // ticks are dropped while no writer is free
 				case <-live.Done():
 					return
 				}
@@ -78,7 +78,7 @@ func (r *run) load(regime string) (stop func()) {
 		r.report.Setup.Written[regime] = Written{PerSecond: float64(done.Load()) / took.Seconds(), Failed: failed.Load()}
 		ctx, cancel := context.WithTimeout(r.cleanup, cleanupTimeout)
 		defer cancel()
-		_, _ = client.Revoke(ctx, granted.ID) // or the keys expire
+		_, _ = client.Revoke(ctx, granted.ID) // on an error the keys expire
 		_ = client.Close()
 	}
 	_ = retry.Sleep(r.ctx, time.Second)

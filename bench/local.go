@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 )
 
-// local is a place in this process: one client, and what was made on it.
+// local is a place in this process: one client, and the objects that were made on it.
 type local struct {
 	client  *clientv3.Client
 	meter   *meter
@@ -49,11 +49,11 @@ func (l *local) kill() error  { return l.close() }
 func (l *local) ended() error { return nil }
 
 func (l *local) close() error {
-	l.network.cut(false) // or nothing can be closed
+	l.network.cut(false) // otherwise nothing can be closed
 	return l.client.Close()
 }
 
-// do is a switch over all calls, so that both kinds of places have one list of them.
+// do is a switch over all calls, so that both kinds of places share one list of them.
 func (l *local) do(ctx context.Context, c call) (answer, error) {
 	switch c.Do {
 	case "open":
@@ -143,8 +143,8 @@ func (o *openCandidate) do(ctx context.Context, c call) (answer, error) {
 }
 
 // campaign ends with ctx, with its cause, even if the contender ignores ctx: etcd's own package
-// takes a canceled campaign back under the client's context, for as long as the cluster
-// does not answer. That goroutine then ends with the client.
+// withdraws a canceled campaign under the client's context, for as long as the cluster does not
+// answer. That goroutine then ends with the client.
 func (o *openCandidate) campaign(ctx context.Context) (answer, error) {
 	type result struct {
 		tenure contender.Tenure
@@ -168,7 +168,8 @@ func (o *openCandidate) campaign(ctx context.Context) (answer, error) {
 	}
 }
 
-// watch begins to write when the tenure held: the time, taken before it is asked.
+// watch begins to write the time at which the tenure held: the time is taken before Holds is
+// called.
 func (o *openCandidate) watch(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -186,7 +187,7 @@ func (o *openCandidate) watch(path string) error {
 	return nil
 }
 
-// keep gives what a call has made an ID.
+// keep assigns an ID to what a call has made.
 func (l *local) keep(thing any, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -198,7 +199,7 @@ func (l *local) keep(thing any, err error) (answer, error) {
 	return answer{ID: l.last}, nil
 }
 
-// forget drops a session and its candidates, or a crowd: a long run must not fill the process.
+// forget drops a session and its candidates, or a crowd: the memory of a long run must not grow.
 func (l *local) forget(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +221,7 @@ func (l *local) closeAll() {
 		open = append(open, thing)
 	}
 	_ = parallel(ctx, len(open), func(ctx context.Context, i int) error {
-		_ = closeThing(ctx, open[i]) // at the latest its lease expires
+		_ = closeThing(ctx, open[i]) // on an error its lease expires
 		return nil
 	})
 	_ = l.close()

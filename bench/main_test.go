@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// workerEndpoints is set where this binary is to be a worker: the endpoints of its site.
+// workerEndpoints is set when this binary runs as a worker: the endpoints of its site.
 const workerEndpoints = "ELDEST_BENCH_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Most of them wait for leases, and use nothing meanwhile.
+	// Most of the tests wait for leases and use no processor meanwhile.
 	etcdtest.Parallel(16)
 	etcdtest.Main(m)
 }
@@ -53,13 +53,13 @@ func siteOf(c *etcdtest.Cluster) Site {
 func siteAt(endpoints []string) Site {
 	return Site{Client: clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()}, Worker: func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
-		// The race detector would make each wait a second at its end.
+		// With the race detector each process would wait a second at its end.
 		cmd.Env = append(os.Environ(), workerEndpoints+"="+strings.Join(endpoints, ","), "GORACE=atexit_sleep_ms=0")
 		return cmd
 	}}
 }
 
-// testTime bounds what a test waits for.
+// testTime limits each wait of a test.
 const testTime = 2 * time.Minute
 
 func testContext(t *testing.T) context.Context {
@@ -68,7 +68,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// testRun is a run for which a test does the measuring.
+// testRun is a run in which a test does the measuring.
 func testRun(t *testing.T, contenders ...string) *run {
 	r, err := newRun(testContext(t), siteOf(etcdtest.Shared(t)), Options{Contenders: contenders})
 	require.NoError(t, err)

@@ -60,15 +60,15 @@ func (m *monitor) note(resp clientv3.WatchResponse, ok bool) {
 }
 
 const (
-	// quietTime is how long nothing may have been sent or received for everything to count as done.
+	// quietTime is how long no message may be sent or received before all work counts as done.
 	quietTime = 200 * time.Millisecond
 	// quietTimeout bounds the wait for that. A thousand clients that check their watches every few
 	// seconds do so at about the same time; several thousand leave no pause of that length.
 	quietTimeout = 15 * time.Second
 )
 
-// quiet blocks until nothing was sent or received on the hosts for quietTime, and no answer is
-// missing; calm is false if that never happened.
+// quiet blocks until no message was sent or received on the hosts for quietTime, and no answer is
+// missing; calm is false if that did not happen within quietTimeout.
 func (t *turn) quiet(hosts ...host) (calm bool) {
 	var last wire
 	for begun, since := time.Now(), time.Now(); time.Since(begun) < quietTimeout; t.sleep(quietTime / 20) {

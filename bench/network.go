@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// network is that of one client. While it is cut, nothing is sent and nothing
-// arrives, without an error: as with a cable that was pulled, both sides wait.
+// network is the network of one client. While it is cut, no data is sent and none arrives, and no
+// connection fails: as with a cable that was pulled, both sides wait.
 type network struct {
 	mu   sync.Mutex
 	down bool
@@ -22,7 +22,7 @@ func newNetwork() *network {
 	return n
 }
 
-// cut cuts or mends the network. What was under way when it was cut arrives after it is mended.
+// cut cuts or restores the network. Data that was on its way arrives after it is restored.
 func (n *network) cut(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -36,7 +36,7 @@ func (n *network) cut(down bool) {
 	n.down = down
 }
 
-// pass blocks while the network is cut; it returns false when done is closed before.
+// pass blocks while the network is cut; it returns false if done is closed first.
 func (n *network) pass(done <-chan struct{}) bool {
 	n.mu.Lock()
 	up := n.up
@@ -49,7 +49,7 @@ func (n *network) pass(done <-chan struct{}) bool {
 	}
 }
 
-// dial is for the client whose network it is.
+// dial is the dialer of the client that uses this network.
 func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	if !n.pass(ctx.Done()) {
 		return nil, context.Cause(ctx)
@@ -66,7 +66,7 @@ func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 	return &connection{Conn: conn, network: n, closed: closed.Done(), end: end}, nil
 }
 
-// connection is one over a network.
+// connection is a connection over a network.
 type connection struct {
 	net.Conn
 	network *network
@@ -74,7 +74,7 @@ type connection struct {
 	end     func()
 }
 
-// Read holds back what arrives while the network is cut.
+// Read holds back data that arrives while the network is cut.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.network.pass(c.closed) {

@@ -13,25 +13,25 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// slowness is how long a slow observer takes for each event: so long that it often misses
-// the next one.
+// slowness is how long a slow observer takes for each event: so long that it often misses the next
+// one.
 const slowness = time.Second
 
-// observers are many observers of one election in this process, each of them a goroutine that
-// reads a feed of its own. To note what it saw costs an observer
-// an atomic store and no lock: that cost is in all contenders' figures.
+// observers is a number of observers of one election in this process, each of them a goroutine that
+// reads its own feed. An observer notes what it saw with an atomic store and without a lock: that
+// cost is in all contenders' figures.
 type observers struct {
 	sight contender.Sight
 	fast  int // how many are not slow: the first ones
 	begun time.Time
-	// live ends with them; its cause is why one of them failed.
+	// live ends with the observers; its cause is the error of the one that failed.
 	live context.Context
 	fail context.CancelCauseFunc
 	all  sync.WaitGroup
 	seen sync.Map // of *sighting, by key
 }
 
-// sighting is when the fast observers saw that a candidate leads.
+// sighting records when the fast observers saw that a candidate leads.
 //
 // Invariant: left is the number of zeros in at.
 type sighting struct {
@@ -40,7 +40,8 @@ type sighting struct {
 	done chan struct{} // closed when left is 0
 }
 
-// observe starts observers of a contender, and blocks until each of them knows the leader, or ctx ends.
+// observe starts observers of a contender, and blocks until each of them has received the leader,
+// or ctx ends.
 func observe(ctx context.Context, of contender.Contender, client *clientv3.Client, election string, count, slow int) (*observers, error) {
 	sight, err := of.Sight(ctx, client, election)
 	if err != nil {
@@ -82,7 +83,7 @@ func observeSight(ctx context.Context, sight contender.Sight, count, slow int) (
 	return o, nil
 }
 
-// read reads one event of the i-th observer, and notes it.
+// read reads one event of the i-th observer and records it.
 func (o *observers) read(ctx context.Context, feed contender.Feed, i int) error {
 	key, err := feed.Next(ctx)
 	if err != nil || key == "" || i >= o.fast {
@@ -96,7 +97,7 @@ func (o *observers) read(ctx context.Context, feed contender.Feed, i int) error 
 	return nil
 }
 
-// sighting returns that of a key, a new one if there is none.
+// sighting returns the sighting of a key; it makes a new one if there is none.
 func (o *observers) sighting(key string) *sighting {
 	if s, ok := o.seen.Load(key); ok {
 		return s.(*sighting)
@@ -107,7 +108,7 @@ func (o *observers) sighting(key string) *sighting {
 	return s.(*sighting)
 }
 
-// await waits until all that are not slow have seen the key, and forgets it.
+// await waits until all observers that are not slow have seen the key, and then drops its sighting.
 func (o *observers) await(ctx context.Context, key string) (first, last time.Time, err error) {
 	s := o.sighting(key)
 	select {

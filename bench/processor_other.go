@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// processorTime is what this process has used so far, 0 where that is not known.
+// processorTime is the processor time that this process has used so far, 0 where it is unknown.
 func processorTime() time.Duration { return 0 }

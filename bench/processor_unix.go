@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what this process has used so far, 0 where that is not known.
+// processorTime is the processor time that this process has used so far, 0 where it is unknown.
 func processorTime() time.Duration {
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {

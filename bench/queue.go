@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// queueTTL is so long that no lease is renewed, let alone expires, between the
-	// making of a queue and its end: what is counted is the election's.
+	// queueTTL is so long that no lease is renewed, let alone expires, between the making of a
+	// queue and its end: all counted requests belong to the election.
 	queueTTL = 5 * time.Minute
-	// queueHosts is over how many clients a queue is spread, where it is not spread over
+	// queueHosts is the number of clients over which a queue is spread, if it is not spread over
 	// processes.
 	queueHosts = 4
-	// maxParallel is how many requests of a set-up are under way at a time. Above about
-	// 5,000 etcd refuses them; far below that it is as busy as it can be.
+	// maxParallel is how many requests of a set-up are in progress at the same time. Above about
+	// 5,000 etcd refuses them; far below that it is already as busy as it can be.
 	maxParallel = 64
 )
 
 // queue is a number of candidates of one election, each with a session of its own. They are made
-// before anything is measured.
+// before the measurement begins.
 //
 // Invariant: each member whose campaign was started is sent on returned, once.
 type queue struct {
@@ -29,8 +29,8 @@ type queue struct {
 	members  []*member
 	monitor  *monitor
 	returned chan *member
-	// leaders have returned and were not taken by next. failed is how many campaigns returned an error,
-	// failure the first of them.
+	// leaders are the members whose campaigns have returned and that next has not taken yet. failed
+	// is how many campaigns returned an error, failure is the first of these errors.
 	leaders []*member
 	failed  int
 	failure error
@@ -54,7 +54,7 @@ func (t *turn) newQueue(hosts []host, n int) *queue {
 	q.live, q.cancel = context.WithCancel(t.cleanup)
 	election := t.election()
 	q.monitor = t.monitor(election)
-	// Campaigns end before the sessions are closed, so that the departures wake nobody.
+	// Campaigns end before the sessions are closed, so that the departures notify no candidate.
 	t.after(func(context.Context) {
 		q.cancel()
 		q.running.Wait()
@@ -66,7 +66,7 @@ func (t *turn) newQueue(hosts []host, n int) *queue {
 	return q
 }
 
-// campaign starts the campaigns of some members at once, and blocks until they are queued, or have
+// campaign starts the campaigns of some members at once, and blocks until they are queued or have
 // failed. It returns how long that took.
 func (q *queue) campaign(members ...*member) time.Duration {
 	begun, want := time.Now(), len(q.monitor.keys)+q.failed+len(members)
@@ -123,8 +123,8 @@ func (q *queue) nextReturned() *member {
 	}
 }
 
-// leave makes a waiting candidate leave for good, as a process does that is
-// shut down: it ends its campaign and closes its session.
+// leave makes a waiting candidate leave for good, as a process does when it shuts down: it ends its
+// campaign and closes its session.
 func (q *queue) leave(m *member) {
 	m.cancel()
 	if other := q.nextReturned(); other != m || m.outcome.err == nil {

@@ -27,7 +27,7 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	// Incomplete is why the run ended early, "" if it did not.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Notes say what could not be measured, and why.
+	// Notes list what could not be measured, and why.
 	Notes   []string `json:"notes,omitempty"`
 	Results []Result `json:"results"`
 }
@@ -40,8 +40,8 @@ type Setup struct {
 	Storage string `json:"storage,omitempty"`
 	// Processes is how many workers hosted candidates and observers.
 	Processes int `json:"processes,omitempty"`
-	// Load is how many background writes a second were requested, Written how many were done,
-	// by regime.
+	// Load is how many background writes a second were requested, Written how many were done, by
+	// regime.
 	Load    int                `json:"load,omitempty"`
 	Written map[string]Written `json:"written,omitempty"`
 	Warmup  int                `json:"warmup"`
@@ -52,7 +52,7 @@ type Setup struct {
 	CPU     string `json:"cpu,omitempty"`
 }
 
-// Written is how many background writes a regime had: fewer than requested where the cluster
+// Written is how many background writes were done in a regime: fewer than requested if the cluster
 // did not keep up.
 type Written struct {
 	PerSecond float64 `json:"per_second"`
@@ -80,7 +80,7 @@ type Result struct {
 	Mean   float64 `json:"mean"`
 	Sum    int64   `json:"sum"`
 	Errors int     `json:"errors"`
-	// FirstError is the text of the first of them.
+	// FirstError is the text of the first error.
 	FirstError string `json:"first_error,omitempty"`
 	// Samples are in the order of the rounds; never nil in a report.
 	Samples []int64 `json:"samples"`
@@ -129,7 +129,7 @@ func histogram(sorted []int64) (buckets []Bucket) {
 	return buckets
 }
 
-// bounds are those of the bucket of a value, which is not negative.
+// bounds returns the bounds of the bucket of a value, which is not negative.
 func bounds(v int64) (from, to int64) {
 	width := int64(1)
 	for v/width >= 1000 {
@@ -139,8 +139,8 @@ func bounds(v int64) (from, to int64) {
 	return from, from + width - 1
 }
 
-// Percentile returns the nearest rank: the smallest of the sorted values that at least
-// p percent of them do not exceed, 0 for none at all.
+// Percentile returns the nearest rank: the smallest of the sorted values such that at least p
+// percent of them do not exceed it, or 0 if there are no values.
 func Percentile(sorted []int64, p float64) int64 {
 	if len(sorted) == 0 {
 		return 0

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// turnTimeout bounds one turn, unless its point says otherwise, and cleanupTimeout what
-	// is cleaned up after it.
+	// turnTimeout bounds one turn, unless its point sets another time, and cleanupTimeout the
+	// clean-up after it.
 	turnTimeout    = time.Minute
 	cleanupTimeout = 10 * time.Second
-	// abortTimeout bounds all that is cleaned up after the run's context has ended.
+	// abortTimeout bounds all clean-up after the run's context has ended.
 	abortTimeout = 5 * time.Second
 	// answerTimeout bounds the wait for an answer of the cluster.
 	answerTimeout = 10 * time.Second
@@ -31,12 +31,12 @@ const (
 
 var errAllFailed = errors.New("all turns failed, round after round")
 
-// Run measures one scenario and blocks until that is done, or ctx ends; then the report
-// has what was measured until then, beside the error. Errors that wrap ErrInvalid
-// are returned before anything is sent. Turns that fail are part of the report and no errors;
-// the run ends with an error when the cluster does not answer any more, when a worker has
-// ended, and after rounds in a row in which all turns failed. The clean-up after the end
-// of ctx takes five seconds at most.
+// Run measures one scenario and blocks until it is done, or ctx ends; in that case it returns the
+// results so far in the report, together with the error. Errors that wrap ErrInvalid are returned
+// before any request is sent. Turns that fail are part of the report and cause no error; the run
+// ends with an error when the cluster does not answer any more, when a worker has ended, and when
+// all turns fail in consecutive rounds. The clean-up after the end of ctx takes at most five
+// seconds.
 func Run(ctx context.Context, site Site, name string, o Options) (*Report, error) {
 	s, err := Named(name)
 	if err != nil {
@@ -70,9 +70,9 @@ type run struct {
 	site    Site
 	options Options
 	report  *Report
-	// name is the beginning of all of its elections and keys.
+	// name is the prefix of all its elections and keys.
 	name string
-	// exact says that the user has named the number of rounds.
+	// exact means that the user has set the number of rounds.
 	exact bool
 	// observer is the client of the monitors.
 	observer *clientv3.Client
@@ -116,7 +116,7 @@ func (r *run) close() {
 	var all sync.WaitGroup
 	for _, h := range r.hosts {
 		all.Go(func() {
-			defer context.AfterFunc(r.cleanup, func() { _ = h.kill() })() // a worker that takes too long
+			defer context.AfterFunc(r.cleanup, func() { _ = h.kill() })() // kill a worker that takes too long
 			_ = h.close()
 		})
 	}
@@ -125,8 +125,8 @@ func (r *run) close() {
 	r.end()
 }
 
-// host returns a new host, which ends with the run: in this process, or a worker if
-// the run is spread over processes.
+// host returns a new host, which ends with the run: in this process, or a worker if the run is
+// spread over processes.
 func (r *run) host() host {
 	h := must(newHost(r.site, r.options.Processes > 0))
 	r.hosts = append(r.hosts, h)
@@ -136,7 +136,7 @@ func (r *run) host() host {
 	return h
 }
 
-// hostsOf makes n hosts, or as many as there are to be processes.
+// hostsOf makes n hosts, or one for each process that the options require.
 func (r *run) hostsOf(n int) (hosts []host) {
 	if r.options.Processes > 0 {
 		n = max(r.options.Processes, min(n, 2))
@@ -147,9 +147,9 @@ func (r *run) hostsOf(n int) (hosts []host) {
 	return hosts
 }
 
-// rotate makes each host's client ask another member next, at random. Clients ask the
-// members in turn, and turns that send the same number of requests would always
-// meet the same member: one contender etcd's leader, another one a follower.
+// rotate makes each host's client send its next request to a random member. A client uses the
+// members in turn, and turns that send the same number of requests would always meet the same
+// member: one contender etcd's leader, another one a follower.
 func (r *run) rotate() {
 	members := len(r.site.Client.Endpoints)
 	if members < 2 {
@@ -159,7 +159,7 @@ func (r *run) rotate() {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, h := range r.hosts {
-		all.Go(func() { _ = h.rotate(ctx, rand.IntN(members)) }) // what is wrong with a host fails the turn
+		all.Go(func() { _ = h.rotate(ctx, rand.IntN(members)) }) // an error of a host makes the turn fail
 	}
 	all.Wait()
 }
@@ -186,18 +186,18 @@ type point struct {
 	n       int
 	rounds  int
 	timeout time.Duration // of a turn; 0 means turnTimeout
-	// warmup is how many turns before are thrown away: none if it is cold, where each is long, or
-	// the first is like the others.
+	// warmup is how many turns before are discarded: none if cold is set, for points whose turns
+	// are long or whose first turn is like the others.
 	warmup int
 	cold   bool
-	// among, if not nil, says which contenders take part.
+	// among, if not nil, reports whether a contender takes part.
 	among func(contender string) bool
-	// loaded says that the cluster is written to meanwhile.
+	// loaded means that background writes run meanwhile.
 	loaded bool
 }
 
-// sized are the points of a regime, one for each size. A turn's timeout grows by each for each of
-// the n.
+// sized returns the points of a regime, one for each size. A turn's timeout grows by each for every
+// one of the n.
 func (r *run) sized(regime string, rounds int, timeout, each time.Duration) (points []point) {
 	for _, n := range r.options.Sizes {
 		points = append(points, point{regime: regime, n: n, rounds: r.fewer(rounds, n), cold: true, timeout: timeout + time.Duration(n)*each})
@@ -205,8 +205,8 @@ func (r *run) sized(regime string, rounds int, timeout, each time.Duration) (poi
 	return points
 }
 
-// fewer is how many rounds a point has with n candidates: above 600 proportionally fewer, because long
-// queues take long to make, but one at least, and all that the user has asked for.
+// fewer returns how many rounds a point has with n candidates: above 600 proportionally fewer,
+// because long queues take long to make, but at least one, and always as many as the user has set.
 func (r *run) fewer(rounds, n int) int {
 	if r.exact {
 		return rounds
@@ -214,7 +214,7 @@ func (r *run) fewer(rounds, n int) int {
 	return min(rounds, max(1, rounds*600/n))
 }
 
-// measure has the contenders take turns at one point after the other.
+// measure makes the contenders take turns, at one point after the other.
 func (r *run) measure(points []point, measure func(t *turn)) {
 	points = slices.DeleteFunc(points, func(p point) bool {
 		return len(r.options.Regimes) > 0 && !slices.Contains(r.options.Regimes, p.regime)
@@ -238,9 +238,9 @@ func (r *run) measure(points []point, measure func(t *turn)) {
 	}
 }
 
-// interleave has the contenders take turns at a point, round by round. Turns that fail
-// are counted; it returns the cause of the run's end, or why no other turn can succeed. A contender
-// that cannot do what is measured is left out.
+// interleave makes the contenders take turns at a point, round by round. Turns that fail are
+// counted. It returns the cause of the run's end, or the reason why no other turn can succeed. A
+// contender that does not support the measurement is left out.
 func (r *run) interleave(p point, measure func(t *turn)) error {
 	unsupported := map[string]bool{}
 	for i := -p.warmup; i < p.rounds; i++ {

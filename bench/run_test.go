@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// What no run can have is refused before anything is sent; what is named twice is measured once.
+// Invalid options are refused before any request is sent; what is listed twice is measured once.
 func TestOptions(t *testing.T) {
 	site := siteAt([]string{"127.0.0.1:1"})
 	for name, o := range map[string]struct {
@@ -39,7 +39,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, []string{"herd", "floor"}, o.Contenders)
 	require.Equal(t, []int{9}, o.Sizes)
 
-	// Where no process can be started nothing is measured that needs one.
+	// A scenario that needs processes is refused where none can be started.
 	site = Site{Client: siteOf(etcdtest.Shared(t)).Client}
 	_, err = Run(testContext(t), site, "crash", Options{Rounds: 1})
 	require.ErrorIs(t, err, ErrInvalid)
@@ -47,8 +47,8 @@ func TestOptions(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-// A turn that fails fails for all metrics of its point, and has a result of its own if nothing
-// was ever measured there; one that counts for more rounds counts for more.
+// A turn that fails counts as an error for all metrics of its point, or has a result of its own if
+// nothing was ever measured there; a turn that counts for several rounds counts as several errors.
 func TestFailuresCountEverywhere(t *testing.T) {
 	r := testRun(t, "eldest", "herd", "floor")
 	broken, turns := errors.New("broken"), 0
@@ -83,7 +83,7 @@ func TestFailuresCountEverywhere(t *testing.T) {
 	require.Equal(t, []string{"floor, r: left out: unsupported operation"}, report.Notes)
 }
 
-// A run in which all turns fail ends, and so does one that has lost a worker.
+// A run ends when all turns fail, or when a worker has died.
 func TestRunsEnd(t *testing.T) {
 	r := testRun(t, "eldest", "herd")
 	broken, turns := errors.New("broken"), 0
@@ -111,8 +111,8 @@ func TestRunsEnd(t *testing.T) {
 	require.ErrorIs(t, err, errWorkerEnded)
 }
 
-// A cluster that dies does not delay a run, whichever contender has its turn, nor the end of one that
-// is canceled, even where a contender ignores the end of its context.
+// A run is not delayed by a cluster that dies, whichever contender has its turn. Nor is the end of
+// a run that is canceled, even if a contender ignores the end of its context.
 func TestClusterThatDies(t *testing.T) {
 	t.Parallel()
 	each(t, contender.Names(), func(t *testing.T, name string) {
@@ -158,7 +158,7 @@ func TestCampaignThatIgnoresItsContext(t *testing.T) {
 	close(leave)
 }
 
-// parallel calls each once, a bounded number at a time, and the first error ends it.
+// parallel calls f once for each index, a bounded number at a time; the first error ends it.
 func TestParallel(t *testing.T) {
 	var calls, busy, most atomic.Int64
 	seen := make([]atomic.Int64, 500)
@@ -190,7 +190,7 @@ func TestParallel(t *testing.T) {
 	require.ErrorIs(t, parallel(ctx, 3, func(context.Context, int) error { return nil }), broken)
 }
 
-// Never more rounds than the scenario has, never none, and all that the user has asked for.
+// The result is never more rounds than the scenario has, never zero, and all that the user has set.
 func TestFewer(t *testing.T) {
 	for _, c := range []struct{ rounds, n, want int }{
 		{5, 10, 5}, {5, 600, 5}, {5, 1000, 3}, {5, 4000, 1}, {1, 10, 1}, {1, 100_000, 1}, {60, 1000, 36},

@@ -11,10 +11,10 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 )
 
-// ErrInvalid is returned for options that no run can have, before anything is sent.
+// ErrInvalid is returned for invalid options, before any request is sent.
 var ErrInvalid = errors.New("invalid benchmark")
 
-// Scenario is one question about all contenders.
+// Scenario is one measurement of all contenders.
 type Scenario struct {
 	// Name is its name on the command line, Summary one line about it.
 	Name, Summary string
@@ -25,61 +25,61 @@ type Scenario struct {
 	Regimes, Metrics []Term
 	// least is the smallest size that makes sense, 0 for any.
 	least int
-	// measure is a script; see check.
+	// measure panics on errors; see check.
 	measure func(r *run)
 }
 
 // Term is a regime or a metric of a scenario.
 type Term struct {
 	Name string `json:"name"`
-	// Text is one line: from when to when the metric is counted, or what the regime is.
+	// Text is one line: between which events the metric is counted, or what the regime is.
 	Text string `json:"text"`
-	// Better says which direction of a metric is good: Lower, Higher, or neither.
+	// Better is the good direction of a metric: Lower, Higher, or "" for neither.
 	Better string `json:"better,omitempty"`
 }
 
-// Which direction is good.
+// The good direction of a metric.
 const (
 	Lower  = "lower"
 	Higher = "higher"
 )
 
-// Options say how much is measured. Zero values mean the scenario's defaults.
+// Options set how much is measured. Zero values mean the scenario's defaults.
 type Options struct {
-	// Rounds is how many samples each contender has at each point, after Warmup
-	// turns that are thrown away (-1: none).
+	// Rounds is how many samples each contender has at each point, after Warmup turns whose samples
+	// are discarded (-1: none).
 	Rounds, Warmup int
-	// Contenders are the names of those that take part.
+	// Contenders are the names of the contenders that take part.
 	Contenders []string
 	// Sizes are the Ns of the scenario, TTLs those of the leases.
 	Sizes []int
 	TTLs  []time.Duration
 	// Load is the number of background writes a second, in the regimes that have them.
 	Load int
-	// For is how long one turn lasts, in the scenarios that count in a time.
+	// For is how long one turn lasts, in the scenarios that count for a fixed time.
 	For time.Duration
-	// Regimes are the names of those that are measured; none means all.
+	// Regimes are the names of the regimes that are measured; none means all.
 	Regimes []string
-	// Processes is over how many workers candidates and observers are spread; 0
-	// means that they are in this process. It needs Site.Spawn.
+	// Processes is the number of workers over which candidates and observers are spread; 0 means
+	// that they are in this process. It needs Site.Worker.
 	Processes int
 	// Progress, if set, is called on the measuring goroutine before each turn.
 	Progress func(Progress)
 }
 
-// usual are the contenders of scenarios that name none.
+// usual are the contenders of scenarios that do not list any.
 var usual = []string{contender.Eldest, contender.Concurrency, contender.Herd, contender.Floor}
 
-// Progress is how far a run is.
+// Progress is how much of a run is done.
 type Progress struct {
-	// Contender takes its turn at the point that Regime and N name.
+	// Contender is the one that takes its turn, at the point of Regime and N.
 	Contender, Regime string
 	N                 int
 	// Done of Total turns are over, including the warm-up.
 	Done, Total int
 }
 
-// Scenarios returns all of them, by name.
+// Scenarios returns all scenarios, by name.
 func Scenarios() []Scenario {
 	return []Scenario{crash, cut, drain, fanout, footprint, guard, handover, heartbeats, herd, join, sessions, suspensions}
 }
@@ -123,7 +123,8 @@ func unique[T comparable](lists ...[]T) (once []T) {
 	return once
 }
 
-// Check refuses options that no run of the scenario can have; the error wraps ErrInvalid. Run does the same.
+// Check returns an error that wraps ErrInvalid if the options are invalid for the scenario. Run
+// does the same.
 func (s Scenario) Check(o Options) error {
 	var why string
 	switch {

@@ -14,14 +14,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// measured is a report whose turns have all succeeded.
+// measured is a report in which all turns have succeeded.
 type measured struct {
 	*testing.T
 	*Report
 }
 
-// measure runs a scenario on an etcd of its own: no turn of any contender may fail, the scenario must
-// explain each word of its results, and nothing may be left in etcd.
+// measure runs a scenario on an etcd of its own: no turn of any contender may fail, the scenario
+// must explain each word of its results, and no key may be left in etcd.
 func measure(t *testing.T, name string, o Options) measured {
 	t.Helper()
 	ctx, cluster := testContext(t), etcdtest.Start(t, etcdtest.Config{})
@@ -48,7 +48,7 @@ func measure(t *testing.T, name string, o Options) measured {
 	return measured{t, report}
 }
 
-// of is a result that must be there.
+// of returns a result, which must exist.
 func (m measured) of(contender, regime string, n int, metric string) *Result {
 	m.Helper()
 	x := m.Find(contender, regime, n, metric)
@@ -56,8 +56,9 @@ func (m measured) of(contender, regime string, n int, metric string) *Result {
 	return x
 }
 
-// each has a test for each contender, beside each other: and beside all other tests if the caller is parallel.
-// Those of heartbeats are not: on a machine that is so busy healthy leaders are suspended.
+// each runs a test for each contender, in parallel with each other, and with all other tests if the
+// caller is parallel. The tests of heartbeats are not parallel: on a machine that is so busy
+// healthy leaders are suspended.
 func each(t *testing.T, names []string, f func(t *testing.T, name string)) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +113,8 @@ func TestJoin(t *testing.T) {
 		require.Positive(t, m.of(name, "crowd", crowd, "queued").Min)
 		require.Zero(t, m.of(name, "crowd", crowd, "errors").Max)
 	}
-	// A lease, a key, and a watch of the key. In a round or two the watch may come too late to
-	// be counted, or the end of the one before it be counted as well.
+	// A lease, a key, and a watch of the key. In one or two rounds the watch may come too late to
+	// be counted, or the end of the previous watch may be counted as well.
 	require.Equal(t, int64(3), m.of("eldest", "cold", 1, "requests").P50)
 }
 
@@ -130,8 +131,9 @@ func TestHerd(t *testing.T) {
 		for _, metric := range []string{"events", "waiter-events"} {
 			got := count(name, metric)
 			if name == "eldest" || name == "drop-in" || name == "herd" {
-				// A candidate that leaves cancels the watch of its own key before it deletes that, but
-				// the one may overtake the other. Nobody is woken by it.
+				// A candidate that leaves cancels the watch of its own key before it deletes the
+				// key, but the deletion may overtake the cancellation. It notifies no other
+				// candidate.
 				got = min(got, max(want, got-1))
 			}
 			require.Equal(t, want, got, "%s %s", name, metric)
@@ -139,16 +141,17 @@ func TestHerd(t *testing.T) {
 		require.Positive(t, count(name, "requests"), name)
 		require.Nil(t, m.Find(name, "departure", n, "server-events"), "there were no metrics")
 	}
-	// One read behind the event. It is repeated where the member is not at that revision
-	// yet, and on a slow machine a check of a quiet watch may fall into the time; but not
-	// everybody reads.
+	// One read after the event. It is repeated if the member has not reached that revision yet, and
+	// on a slow machine a periodic check of a watch may happen in this time; but most candidates do
+	// not read.
 	require.Positive(t, count("eldest", "reads"))
 	require.Less(t, count("eldest", "reads"), int64(n))
 	require.Equal(t, int64(n), count("herd", "reads"))
 	require.Zero(t, count("floor", "reads"))
 }
 
-// The servers' counts come from their metrics; without these there is a note, and the turn counts.
+// The servers' counts come from their metrics. Without metrics there is a note, and the turn
+// counts.
 func TestHerdOnTheServers(t *testing.T) {
 	t.Parallel()
 	counted, failure := map[string]float64{}, error(nil)
@@ -171,8 +174,8 @@ func TestHerdOnTheServers(t *testing.T) {
 	require.Equal(t, []string{"floor, departure, n=2: the servers' metrics could not be read: forbidden"}, report.Notes)
 }
 
-// Sessions on one client share the questions to the majority, and each is renewed
-// about four times in a TTL.
+// Sessions on one client share the requests to the majority, and each is renewed about four times
+// in a TTL.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	const n = 40
@@ -191,8 +194,9 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// What can be said of few: how many goroutines a candidate and an observer have, and that many
-// elections share one renewal. It measures this process, and runs beside no other test.
+// What a few instances can show: how many goroutines a candidate and an observer have, and that
+// many elections share one renewal. It measures this process, and therefore does not run in
+// parallel.
 func TestFootprint(t *testing.T) {
 	const n = 40
 	m := measure(t, "footprint", Options{
@@ -205,9 +209,10 @@ func TestFootprint(t *testing.T) {
 			require.Positive(t, m.of(name, at[0], n, at[1]).P50, "%s: %v", name, at)
 		}
 		require.GreaterOrEqual(t, m.of(name, "shared", n, "goroutines in all").P50, int64(n), "%s: the callers'", name)
-		// Ours renews every quarter of the TTL, or up to a tenth of that sooner, so that
-		// five may fall into one TTL; the other every third. A busy machine counts for longer
-		// than a TTL, but not for so long that each of the elections would be renewed once.
+		// Eldest renews every quarter of the TTL, or up to a tenth of that sooner, so that five
+		// renewals may happen in one TTL; the other contender renews every third. A busy machine
+		// counts for longer than a TTL, but not so long that each of the elections would be renewed
+		// once.
 		require.Less(t, m.of(name, "election", n, "renewals").Max, int64(n), "%s renews once for all elections", name)
 		require.LessOrEqual(t, m.of(name, "election", n, "streams").Max, int64(2), name)
 	}
@@ -215,9 +220,10 @@ func TestFootprint(t *testing.T) {
 	require.Equal(t, int64(2), m.of("concurrency", "observer", n, "goroutines").P50)
 }
 
-// Every observer of every contender learns of every change, wherever it is, and
-// the counts are what the protocols make them: ours is told once a process and asks
-// nothing, whatever the number of observers; the others are told, and ask, once for each of them.
+// Every observer of every contender receives every change, in whichever process it is. The counts
+// are those of the protocols: with Eldest each process receives one event and sends no request,
+// whatever the number of observers; with the others each observer receives an event and sends a
+// request.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	const rounds, processes, n = 2, 2, 30
@@ -240,10 +246,10 @@ func TestFanout(t *testing.T) {
 			case name == "eldest":
 				require.Equal(t, []int64{told, told}, metric("events").Samples)
 				require.Zero(t, metric("watches").Max)
-				// A quiet watch is checked every two seconds, which may fall into a change, and
-				// again into one that takes long; but not once for each observer.
+				// A watch without events is checked every two seconds. A check may happen during a
+				// change, and again during one that takes long; but not once for each observer.
 				require.Less(t, metric("requests").Max, int64(n))
-			case regime == "slow-mixed": // there some come later than the count
+			case regime == "slow-mixed": // there some observers see the change after the count
 			case name == "herd":
 				require.Equal(t, []int64{int64(n), int64(n)}, metric("events").Samples)
 			default:
@@ -253,11 +259,11 @@ func TestFanout(t *testing.T) {
 	})
 }
 
-// failoverTTL is short, since each failover takes one, and not so short that a busy machine
-// makes leaders fail before their time.
+// failoverTTL is short, since each failover takes that long, and not so short that leaders fail too
+// early on a busy machine.
 const failoverTTL = 2 * time.Second
 
-// failovers measures a contender's failovers: no more rounds than needed to see it work.
+// failovers measures a contender's failovers, in as few rounds as show that it works.
 func failovers(t *testing.T, scenario, name string, rounds, processes int) measured {
 	t.Helper()
 	return measure(t, scenario, Options{
@@ -265,8 +271,8 @@ func failovers(t *testing.T, scenario, name string, rounds, processes int) measu
 	})
 }
 
-// Every contender fails over whatever happens to its leader's process, and each round counts once; where
-// a keeper or heartbeats replace the leader, before its lease can expire. Of ours two never lead.
+// Every contender fails over in every regime, and each round counts once; with a keeper or
+// heartbeats it does so before the leader's lease can expire. Eldest never has two leaders.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	each(t, append(contender.Names(), contender.Kept), testCrash)
@@ -301,8 +307,8 @@ func testCrash(t *testing.T, name string) {
 	require.Equal(t, name == contender.Kept, m.Find(name, "kill-keeper", 2000, "win") != nil)
 }
 
-// Suspensions and moves are counted in each regime: a leader of etcd that is killed suspends leaders with heartbeats,
-// and moves none of ours.
+// Suspensions and moves are counted in each regime: if etcd's leader is killed, leaders with
+// heartbeats are suspended, and no leadership of Eldest moves.
 func TestSuspensions(t *testing.T) {
 	each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, func(t *testing.T, name string) {
 		c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
@@ -333,8 +339,8 @@ func TestSuspensions(t *testing.T) {
 	})
 }
 
-// Processes keep the processors busy as long as a turn lasts; where none can be started, or no member can be
-// killed, there is a note.
+// Processes keep the processors busy as long as a turn lasts. If no process can be started, or no
+// member can be killed, there is a note.
 func TestSuspensionsByHogs(t *testing.T) {
 	o := Options{Rounds: 1, Contenders: []string{contender.Heartbeat1s}, For: 2 * time.Second, Regimes: []string{"hogs", "leader-killed"}}
 	report, err := Run(testContext(t), siteOf(etcdtest.Shared(t)), "suspensions", o)
@@ -344,7 +350,8 @@ func TestSuspensionsByHogs(t *testing.T) {
 	require.Contains(t, report.Notes[0], "no member can be killed here")
 }
 
-// Heartbeats are writes, as many as their interval says; without them there are none.
+// Heartbeats are writes, as many as their interval requires; without heartbeats there are no
+// writes.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	const n = 3
@@ -358,9 +365,9 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// Every contender fails over when its leader's network is cut; all that notify their
-// users of the loss do so; and eldest never has two leaders, which is a promise (G3),
-// not a figure.
+// Every contender fails over when its leader's network is cut; every contender that notifies its
+// users of a loss does so; and eldest never has two leaders, which is a guarantee (G3), not a
+// measurement.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	each(t, contender.Names(), func(t *testing.T, name string) {
@@ -380,7 +387,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// A leader in another process is cut off in the same way.
+// The network of a leader in another process is cut in the same way.
 func TestCutOfAWorker(t *testing.T) {
 	t.Parallel()
 	each(t, []string{"eldest", "concurrency"}, func(t *testing.T, name string) {
@@ -388,8 +395,8 @@ func TestCutOfAWorker(t *testing.T) {
 	})
 }
 
-// The load says what was written, and its keys are on a lease, or they would remain when
-// the run is killed.
+// The load reports how much was written. Its keys are on a lease, so that they expire if the run is
+// killed.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	ctx, client := testContext(t), etcdtest.Shared(t).Client(t)

@@ -1,7 +1,7 @@
 package bench
 
-// A turn, and what a scenario does before its turns, is a script as a test is: what fails ends
-// it. check and must do that by a panic, of which try makes an error again.
+// A turn, and the set-up of a scenario, is written like a test: an error ends it. check and must
+// panic for that purpose, and try turns the panic into an error again.
 
 type failed struct{ err error }
 
@@ -16,7 +16,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// try runs a script and returns the error that has ended it.
+// try calls script and returns the error that ended it.
 func try(script func()) (err error) {
 	defer func() {
 		switch p := recover().(type) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// suspend stops a process where it is, or has it go on.
+// suspend stops a process, or continues it.
 func suspend(p *os.Process, stop bool) error {
 	if stop {
 		return p.Signal(syscall.SIGSTOP)

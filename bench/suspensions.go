@@ -53,7 +53,7 @@ func measureSuspensions(r *run) {
 		for range watchedElections {
 			elections = append(elections, t.watchElection(leaders, successors, ttl))
 		}
-		t.sleep(time.Second) // heartbeats are never quiet
+		t.sleep(time.Second) // not quiet: heartbeats never pause
 		all := t.point.regime == "all"
 		if all || t.point.regime == "hogs" {
 			for range runtime.NumCPU() {
@@ -70,7 +70,7 @@ func measureSuspensions(r *run) {
 				check(fmt.Errorf("no member can be killed here: %w", errors.ErrUnsupported))
 			}
 			restart = must(t.site.KillLeader(t.ctx))
-			t.after(func(ctx context.Context) { _ = restart(ctx) }) // if it has not been started again
+			t.after(func(ctx context.Context) { _ = restart(ctx) }) // does nothing if it was started again
 		}
 		t.sleep(t.options.For / 3)
 		check(restart(t.ctx))
@@ -84,23 +84,24 @@ func measureSuspensions(r *run) {
 	})
 }
 
-// watchedElection has two candidates, which campaign again and again.
+// watchedElection has two candidates, which campaign repeatedly.
 type watchedElection struct {
 	name string
 	mu   sync.Mutex
 	tally
-	// leads says that somebody does, since when, or since when not.
+	// leads reports whether there is a leader, since is when that began.
 	leads bool
 	since time.Time
 }
 
-// tally counts what happened to leaders.
+// tally counts the events of leaders.
 type tally struct {
 	won, suspended, resumed int
 	without                 time.Duration
 }
 
-// watchElection makes one with a leader on one place and a successor, which is queued, on the other.
+// watchElection makes an election with a leader on one place and a successor, which is queued, on
+// the other.
 func (t *turn) watchElection(leaders, successors *local, ttl time.Duration) *watchedElection {
 	e := &watchedElection{name: t.election(), since: time.Now()}
 	live, cancel := context.WithCancel(t.cleanup)
@@ -120,7 +121,7 @@ func (t *turn) watchElection(leaders, successors *local, ttl time.Duration) *wat
 	return e
 }
 
-// takePart campaigns until ctx ends, with another session where one is lost.
+// takePart campaigns until ctx ends; it opens another session when one is lost.
 func (e *watchedElection) takePart(ctx context.Context, of contender.Contender, on *local, s contender.Session, ttl time.Duration) {
 	for ctx.Err() == nil {
 		if s == nil {
@@ -133,7 +134,7 @@ func (e *watchedElection) takePart(ctx context.Context, of contender.Contender, 
 		}
 		if s != nil {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
-			_ = s.Close(last) // at the latest its lease expires
+			_ = s.Close(last) // on an error its lease expires
 			cancel()
 		}
 		s = nil
@@ -141,7 +142,7 @@ func (e *watchedElection) takePart(ctx context.Context, of contender.Contender, 
 	}
 }
 
-// campaign leads until the tenure has ended, and was not only suspended.
+// campaign campaigns and leads until the tenure has ended; it resumes a suspended tenure.
 func (e *watchedElection) campaign(ctx context.Context, c contender.Candidate) {
 	t, err := c.Campaign(ctx)
 	won := err == nil
@@ -179,7 +180,7 @@ func (e *watchedElection) note(f func()) {
 	f()
 }
 
-// sum adds up what happened in all elections until now.
+// sum adds up the events of all elections so far.
 func sum(elections []*watchedElection) (all tally) {
 	for _, e := range elections {
 		e.note(func() {

@@ -17,15 +17,16 @@ type turn struct {
 	ctx       context.Context // of the turn
 	point     point
 	contender string
-	// round is negative while the samples are thrown away.
+	// round is negative in the warm-up, whose samples are discarded.
 	round int
-	// share is how many of the point's rounds it is.
+	// share is for how many of the point's rounds the turn counts.
 	share int
-	// samples count if the turn does not fail.
+	// samples are added to the report if the turn does not fail.
 	samples []Result
-	// The clean-up after it: undo, the last first; then all sessions are closed, and at the end the places.
+	// The clean-up after the turn: undo, the last first; then all sessions are closed, and at last
+	// the places.
 	undo     []func(ctx context.Context)
-	mu       sync.Mutex // for sessions
+	mu       sync.Mutex // guards sessions
 	sessions []closer
 	places   []place
 }
@@ -49,7 +50,7 @@ func (t *turn) take(measure func(t *turn)) error {
 	return nil
 }
 
-// result is that of the turn's contender at its point, a new one if there is none.
+// result returns the result of the turn's contender at its point; it adds one if there is none.
 func (t *turn) result(metric, unit string) *Result {
 	if x := t.report.Find(t.contender, t.point.regime, t.point.n, metric); x != nil {
 		return x
@@ -60,14 +61,15 @@ func (t *turn) result(metric, unit string) *Result {
 	return &t.report.Results[len(t.report.Results)-1]
 }
 
-// fail counts rounds of the turn's point as failed, in the warm-up as well: in a result without a metric.
+// fail counts rounds of the turn's point as failed, in the warm-up as well, in a result without a
+// metric.
 func (t *turn) fail(err error, rounds int) {
 	x := t.result("", Counts)
 	x.Errors, x.FirstError = x.Errors+rounds, cmp.Or(x.FirstError, err.Error())
 }
 
-// conclude completes the report: every result of a point counts its failures, and a
-// point at which nothing was measured keeps the result without a metric.
+// conclude completes the report: every result of a point counts the point's failures, and a point
+// without measurements keeps the result without a metric.
 func (r *run) conclude() *Report {
 	failed, measured := map[string]Result{}, map[string]bool{}
 	at := func(x Result) string { return fmt.Sprintf("%q %q %d", x.Contender, x.Regime, x.N) }
@@ -86,10 +88,10 @@ func (r *run) conclude() *Report {
 	return r.report
 }
 
-// after has f called when the turn is over.
+// after registers f to be called when the turn is over.
 func (t *turn) after(f func(ctx context.Context)) { t.undo = append(t.undo, f) }
 
-// undoAll takes longer where there are many sessions.
+// undoAll runs the clean-up. Its time limit grows with the number of sessions.
 func (t *turn) undoAll() {
 	ctx, cancel := context.WithTimeout(t.cleanup, cleanupTimeout+time.Duration(len(t.sessions))*10*time.Millisecond)
 	defer cancel()
@@ -119,7 +121,7 @@ func (t *turn) election() string {
 	return fmt.Sprintf("%s-%d", t.name, t.elections)
 }
 
-// sample adds a measurement, which counts unless the turn fails or is a warm-up.
+// sample adds a measurement, which is discarded if the turn fails or is a warm-up.
 func (t *turn) sample(metric, unit string, value int64) {
 	t.samples = append(t.samples, Result{Metric: metric, Unit: unit, Samples: []int64{value}})
 }
@@ -140,10 +142,10 @@ func (t *turn) note(format string, args ...any) {
 	}
 }
 
-// sleep waits.
+// sleep blocks for d.
 func (t *turn) sleep(d time.Duration) { check(retry.Sleep(t.ctx, d)) }
 
-// parallel runs a script for 0 to n-1, some at a time, until one fails.
+// parallel calls script for 0 to n-1, some at a time, until one fails.
 func (t *turn) parallel(n int, script func(i int)) {
 	check(parallel(t.ctx, n, func(_ context.Context, i int) error { return try(func() { script(i) }) }))
 }
@@ -171,7 +173,7 @@ func (t *turn) candidate(on host, election string, ttl time.Duration) *candidate
 func (t *turn) pair(leaders, successors host, ttl time.Duration) (leader, successor *candidate, won <-chan outcome) {
 	election := t.election()
 	queue := t.monitor(election)
-	defer queue.stop() // what is measured later is the candidates' own
+	defer queue.stop() // from here on only requests of the candidates are measured
 	leader = t.candidate(leaders, election, ttl)
 	must(leader.campaign(t.ctx))
 	successor = t.candidate(successors, election, ttl)

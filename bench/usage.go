@@ -2,19 +2,19 @@ package bench
 
 import "time"
 
-// usage is what was used so far, or in a time.
+// usage is what was used so far, or in a period.
 type usage struct {
 	at   time.Time
 	took time.Duration
 	wire wire          // of the clients of some hosts
-	cpu  time.Duration // processor time of this process, 0 where it is not known
+	cpu  time.Duration // processor time of this process, 0 where it is unknown
 	// members are the metrics of all members, nil where they cannot be read.
 	members map[string]float64
 }
 
-// Of etcd's metrics: the watch events that a member sent, the messages that its
-// gRPC server received, single requests as well as those on streams, its processor time, and the bytes of
-// its database that are in use. The names are those of etcd 3.4 to 3.7 with its default metrics.
+// The names of etcd's metrics, as in etcd 3.4 to 3.7 with its default metrics: the watch events
+// that a member sent, the messages that its gRPC server received (single requests as well as those
+// on streams), its processor time, and the bytes of its database that are in use.
 const (
 	eventsSent       = "etcd_debugging_mvcc_events_total"
 	messagesReceived = "grpc_server_msg_received_total"
@@ -35,7 +35,7 @@ func (t *turn) usage(hosts ...host) (u usage) {
 	return u
 }
 
-// perSecond is a processor time, in seconds, in one second of the time.
+// perSecond converts seconds of processor time in the period to processor time per second.
 func (u usage) perSecond(seconds float64) time.Duration {
 	return time.Duration(seconds / u.took.Seconds() * float64(time.Second))
 }

@@ -14,32 +14,32 @@ import (
 type wire [kinds]int64
 
 const (
-	// reads are ranges, and transactions that only read; writes all other requests
-	// that change keys; grants are grants and revocations of leases, renewals their renewals.
+	// reads are ranges, and transactions that only read; writes are all other requests that change
+	// keys; grants are grants and revocations of leases, renewals their renewals.
 	reads = iota
 	writes
 	grants
 	renewals
-	// questions are those to a majority: requests for the list of members, which requests leaves out.
+	// questions are requests to a majority for the member list; requests does not include them.
 	questions
-	// watches and unwatches are requests to open and to end a watch, streams the
-	// streams that were opened for them, events the watch events.
+	// watches and unwatches are requests to open and to end a watch, streams are the streams that
+	// were opened for them, events the watch events.
 	watches
 	unwatches
 	streams
 	events
-	// answered is how many calls have ended, called how many were begun, without those that are streams.
+	// called is how many calls have begun, answered is how many have ended, both without streams.
 	answered
 	called
 	kinds
 )
 
-// requests is all that was sent: single requests and messages on streams.
+// requests is the number of all messages sent: single requests and messages on streams.
 func (w wire) requests() int64 {
 	return w[reads] + w[writes] + w[grants] + w[renewals] + w[watches] + w[unwatches]
 }
 
-// minus is what was counted since before.
+// minus returns the counts since before.
 func (w wire) minus(before wire) wire {
 	for i := range w {
 		w[i] -= before[i]
@@ -50,7 +50,8 @@ func (w wire) minus(before wire) wire {
 // meter counts for the client whose stats.Handler it is. Its methods may be called from many goroutines.
 type meter [kinds]atomic.Int64
 
-// read returns the counts so far. Those of answers are read first, so that none is seen without its call.
+// read returns the counts so far. The count of answers is read first, so that no answer is counted
+// without its call.
 func (m *meter) read() (w wire) {
 	w[answered] = m[answered].Load()
 	for i := range m {
@@ -61,7 +62,7 @@ func (m *meter) read() (w wire) {
 	return w
 }
 
-// single marks the context of a call that is no stream.
+// single marks the context of a call that is not a stream.
 type single struct{}
 
 // TagRPC counts calls.
@@ -99,7 +100,7 @@ func (m *meter) HandleRPC(ctx context.Context, s stats.RPCStats) {
 func (m *meter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (m *meter) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// kindOf is the kind of a request, kinds for one that is not counted.
+// kindOf returns the kind of a request, kinds if it is not counted.
 func kindOf(request any) int {
 	switch r := request.(type) {
 	case *pb.RangeRequest:

@@ -20,7 +20,7 @@ import (
 // A worker is a place in another process. Calls are gRPC calls, whose messages are JSON, over the
 // process's standard input and output.
 
-// method is the one method that a worker has.
+// method is the only method of a worker.
 const method = "/eldest.bench.Worker/Do"
 
 var service = grpc.ServiceDesc{
@@ -32,7 +32,7 @@ var service = grpc.ServiceDesc{
 		}
 		a, err := l.(*local).do(ctx, c)
 		if err != nil {
-			// An error of etcd's must not look like one of the worker's connection.
+			// An error of etcd must not look like an error of the connection to the worker.
 			a = answer{Err: err.Error(), Unsupported: errors.Is(err, errors.ErrUnsupported)}
 		}
 		return &a, nil
@@ -42,7 +42,7 @@ var service = grpc.ServiceDesc{
 // jsonCodec encodes messages.
 type jsonCodec struct{}
 
-// Name, Marshal and Unmarshal are those of encoding.Codec.
+// Name, Marshal and Unmarshal implement encoding.Codec.
 func (jsonCodec) Name() string                       { return "json" }
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
@@ -54,10 +54,10 @@ const buffer = 64 << 10
 // client of the site. A process of Site.Worker runs it; nothing else may be written to out.
 // For contenders that have a keeper (package keeper), contender.KeeperWith must be set.
 //
-// Work blocks until in ends (nil), in is not from a run (an error), or ctx ends (its
-// cause). Then calls that are under way are canceled, and what is still open is
-// closed, which takes ten seconds at most. After the end of ctx a goroutine remains
-// that reads from in, for as long as that blocks.
+// Work blocks until in ends (it returns nil), in is not from a run (an error), or ctx ends (its
+// cause). Then calls in progress are canceled and all open sessions and observers are closed, which
+// takes at most ten seconds. After the end of ctx a goroutine that reads from in remains for as
+// long as that read blocks.
 func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
 	l, err := newLocal(site)
 	if err != nil {
@@ -82,7 +82,7 @@ func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	_ = conn.Close() // or Stop waits for a run that has not spoken yet
+	_ = conn.Close() // otherwise Stop waits for a run that has sent nothing yet
 	server.Stop()
 	l.closeAll()
 	return err
@@ -91,7 +91,7 @@ func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
 // errWorkerEnded is returned for calls to a worker that has ended.
 var errWorkerEnded = errors.New("the worker has ended")
 
-// worker is the place in this process's view.
+// worker is the place as this process uses it.
 type worker struct {
 	cmd   *exec.Cmd
 	conn  *grpc.ClientConn
@@ -155,7 +155,7 @@ func (w *worker) start(site Site, conn net.Conn) error {
 	return nil
 }
 
-// do ends with ctx on both sides; the worker's answer is not waited for then.
+// do ends with ctx on both sides; it does not wait for the worker's answer then.
 func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
 	err = w.conn.Invoke(ctx, method, &c, &a)
 	switch {
@@ -191,13 +191,13 @@ func (w *worker) ended() error {
 func (w *worker) kill() error {
 	_ = w.cmd.Process.Kill() // it may have ended already
 	<-w.gone
-	_ = w.conn.Close() // or it was closed
+	_ = w.conn.Close() // it may be closed already
 	return nil
 }
 
-// close ends the worker in good order, or kills it if it takes too long.
+// close shuts the worker down in an orderly way, or kills it if that takes too long.
 func (w *worker) close() error {
-	_ = w.conn.Close() // which closes the process's input
+	_ = w.conn.Close() // this closes the process's input
 	select {
 	case <-w.gone:
 	case <-time.After(2 * cleanupTimeout):

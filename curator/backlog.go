@@ -8,9 +8,9 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 )
 
-// backlog is the calls that wait for a leader, or for a connection to it, and the messages that are held for
-// them. Both are bounded, and one caller may have at most as much of either as is
-// left for the others: one caller alone gets half, and never all.
+// backlog counts the calls that wait for a leader, or for a connection to it, and the bytes of
+// messages that are held for them. Both are bounded, and one caller may have at most as much of
+// either as is left for the others: one caller alone gets half, and never all.
 type backlog struct {
 	max usage
 
@@ -26,8 +26,8 @@ func newBacklog(maxCalls, maxBytes int) *backlog {
 	return &backlog{max: usage{maxCalls, maxBytes}, their: make(map[any]*usage)}
 }
 
-// callerOf identifies the caller of a call: by its connection. A client with many connections counts as
-// many callers; Config.Listener bounds their number.
+// callerOf identifies the caller of a call by its connection. A client with many connections counts
+// as many callers; Config.Listener bounds their number.
 func callerOf(ctx context.Context) any {
 	p, ok := grpcpeer.FromContext(ctx)
 	if !ok || p.Addr == nil || !reflect.TypeOf(p.Addr).Comparable() {
@@ -36,13 +36,13 @@ func callerOf(ctx context.Context) any {
 	return p.Addr
 }
 
-// enter lets a call wait; leave follows. It returns false if there are too many.
+// enter counts one more waiting call; leave follows. It returns false if there are too many.
 func (b *backlog) enter(caller any) bool { return b.change(caller, 1, 0) }
 
 // leave ends a wait.
 func (b *backlog) leave(caller any) { b.change(caller, -1, 0) }
 
-// hold reserves so many bytes; release follows. It returns false if there is no room.
+// hold reserves the bytes; release follows. It returns false if there is no room.
 func (b *backlog) hold(caller any, bytes int) bool { return b.change(caller, 0, bytes) }
 
 // release gives bytes back.

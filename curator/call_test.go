@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// asking makes a call in the background.
+// asking runs a call in the background.
 func asking(call func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
@@ -31,13 +31,13 @@ func (n *node) unary(ctx context.Context, in string, options ...grpc.CallOption)
 	return string(out.GetValue()), err
 }
 
-// call is unary within the patience of the test.
+// call is unary with the time limit of the test.
 func (n *node) call(in string, options ...grpc.CallOption) error {
 	_, err := n.unary(etcdtest.Context(n.t), in, options...)
 	return err
 }
 
-// ask is call in the background. An answer that is no echo is an error.
+// ask is call in the background. An answer that is not the echo is an error.
 func (n *node) ask(in string) <-chan error {
 	ctx := etcdtest.Context(n.t)
 	return asking(func() error {
@@ -57,7 +57,8 @@ func (n *node) answers(in string, options ...grpc.CallOption) {
 	require.Equal(n.t, in, out)
 }
 
-// untouched requires that a call is refused in the place of the service, because of something, and that nothing was applied.
+// untouched requires that a call is refused in the service's place, with a reason, and that nothing
+// was applied.
 func (n *node) untouched(because string) {
 	n.t.Helper()
 	err := n.call("")
@@ -65,7 +66,7 @@ func (n *node) untouched(because string) {
 	require.ErrorContains(n.t, err, because)
 }
 
-// load waits for what waits at the node, or is held.
+// holds waits until a number of calls wait at the node.
 func (n *node) holds(calls int, what string) {
 	n.t.Helper()
 	etcdtest.Eventually(n.t, func() bool { return n.backlog.load().calls == calls }, "%s", what)
@@ -132,7 +133,7 @@ func (f *flow) end() error {
 	}
 }
 
-// closes half-closes the stream, and requires that it ends well.
+// closes half-closes the stream, and requires that it ends without an error.
 func (f *flow) closes() {
 	f.t.Helper()
 	require.NoError(f.t, f.CloseSend())
@@ -148,8 +149,7 @@ func requireCode(t testing.TB, want codes.Code, err error, text ...string) {
 	}
 }
 
-// requireRetry asserts the answer of a node in the place of the service's, and returns
-// its detail.
+// requireRetry asserts the answer of a node in the service's place, and returns its detail.
 func requireRetry(t testing.TB, err error) *curatorpb.LostLeadership {
 	t.Helper()
 	requireCode(t, codes.Unavailable, err, "can be retried")

@@ -17,9 +17,8 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// subtype returns the content-subtype of an incoming call: "json" of
-// "application/grpc+json"; empty where the call names none, which means protocol
-// buffers.
+// subtype returns the content-subtype of an incoming call: "json" for "application/grpc+json", or
+// empty if the call names none, which means protocol buffers.
 func subtype(ctx context.Context) string {
 	values := metadata.ValueFromIncomingContext(ctx, "content-type")
 	if len(values) == 0 {
@@ -29,7 +28,7 @@ func subtype(ctx context.Context) string {
 	if sub == "" {
 		return ""
 	}
-	return sub[1:] // gRPC let no other separators in than '+' and ';'
+	return sub[1:] // gRPC accepts only '+' and ';' as separators
 }
 
 // codecOf returns the codec of a call, as gRPC would have chosen it: the one that is
@@ -48,7 +47,7 @@ func codecOf(ctx context.Context) codec {
 	return encoding.GetCodecV2(proto.Name)
 }
 
-// codec is what is used of an encoding.CodecV2.
+// codec is the part of encoding.CodecV2 that is used.
 type codec interface {
 	Marshal(v any) (mem.BufferSlice, error)
 	Unmarshal(data mem.BufferSlice, v any) error
@@ -70,14 +69,14 @@ func (p plain) Unmarshal(data mem.BufferSlice, v any) error {
 type decoding struct {
 	grpc.ServerStream
 	codec codec
-	// many: the caller may send any number of messages; otherwise exactly one, as in gRPC:
-	// the handler receives it only when the caller has sent all.
+	// many is set if the caller may send any number of messages. Otherwise it sends exactly one, as
+	// in gRPC: the handler receives it only when the caller has half-closed.
 	many bool
-	// first: the one message was received.
+	// first is set when the first message was received.
 	first bool
 }
 
-// RecvMsg blocks for the next message; see grpc.ServerStream.
+// RecvMsg blocks until the next message arrives; see grpc.ServerStream.
 func (d *decoding) RecvMsg(m any) error {
 	var f rawframe.Frame
 	defer f.Free()
@@ -92,8 +91,8 @@ func (d *decoding) RecvMsg(m any) error {
 	return decode(d.codec, &f, m)
 }
 
-// only receives the message of a caller that must send one, and no more; it blocks until
-// the caller has half-closed.
+// only receives the message of a caller that must send exactly one; it blocks until the caller has
+// half-closed.
 func only(stream grpc.ServerStream, f *rawframe.Frame) error {
 	switch err := stream.RecvMsg(f); {
 	case err == nil:
@@ -127,7 +126,7 @@ func (d *decoding) SendMsg(m any) error {
 	return d.ServerStream.SendMsg(f)
 }
 
-// encode makes a frame of a message; no message is an empty one, as it is to gRPC.
+// encode makes a frame of a message; a nil message is an empty frame, as in gRPC.
 func encode(c codec, m any) (*rawframe.Frame, error) {
 	if m == nil {
 		return &rawframe.Frame{}, nil
@@ -139,7 +138,7 @@ func encode(c codec, m any) (*rawframe.Frame, error) {
 	return &rawframe.Frame{Data: data}, nil
 }
 
-// decode makes a message of a frame, which stays the caller's to free.
+// decode makes a message of a frame; the caller must still free the frame.
 func decode(c codec, f *rawframe.Frame, m any) error {
 	if err := c.Unmarshal(f.Data, m); err != nil {
 		return status.Errorf(codes.Internal, "the message cannot be decoded: %v", err)

@@ -21,8 +21,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// jsonCodec is what a user might register: of gRPC's first kind, and not protocol
-// buffers on the wire.
+// jsonCodec is a codec that a user might register: it is an encoding.Codec (version 1), and does
+// not use protocol buffers on the wire.
 type jsonCodec struct{}
 
 func (jsonCodec) Name() string { return "eldest-json" }
@@ -41,10 +41,10 @@ func (jsonCodec) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// slowCodec decodes like jsonCodec, each message when it may.
+// slowCodec is jsonCodec, but decodes each message only when the test allows it.
 type slowCodec struct{ jsonCodec }
 
-// decodes has, for each message that slowCodec is to decode, what that waits for.
+// decodes has, for each message that slowCodec decodes, the channel that it waits for.
 var decodes = make(chan (<-chan struct{}))
 
 func (slowCodec) Name() string { return "eldest-slow" }
@@ -59,8 +59,8 @@ func init() {
 	encoding.RegisterCodec(slowCodec{})
 }
 
-// Row 44: any codec passes, under its own name, for services that are forwarded and for
-// those that each node answers itself.
+// Row 44: any codec can be used, under its own name, for services that are forwarded and for those
+// that each node answers itself.
 func TestRequirement44Codecs(t *testing.T) {
 	var subtypes []string
 	s := &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -90,8 +90,8 @@ func TestRequirement44Codecs(t *testing.T) {
 	})
 }
 
-// Compressed requests are understood and their answers compressed, as the caller asked;
-// the service may choose as well.
+// Compressed requests are decompressed, and their answers are compressed as the caller requested.
+// The service may choose the compression as well.
 func TestCompression(t *testing.T) {
 	s := &script{unary: func(ctx context.Context, in *message) (*message, error) {
 		if string(in.GetValue()) == "choose" {
@@ -110,7 +110,7 @@ func TestCompression(t *testing.T) {
 	})
 }
 
-// A unary method takes one message and no other number, wherever it is called.
+// A unary method accepts exactly one message, at every node.
 func TestCardinality(t *testing.T) {
 	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
 		for _, messages := range []int{0, 2, 1} {
@@ -131,8 +131,9 @@ func TestCardinality(t *testing.T) {
 	})
 }
 
-// What cannot be decoded is the caller's fault, and what cannot be encoded the service's. A handler may prepare its
-// messages, which goes past our stream to the codec.
+// If a message cannot be decoded, that is the caller's fault; if one cannot be encoded, the
+// service's. A handler may prepare its messages; they bypass the curator's stream and go to the
+// codec.
 func TestMessagesThatAreNotDecoded(t *testing.T) {
 	s := &script{unary: func(context.Context, *message) (*message, error) { return nil, nil }, stream: func(stream grpc.ServerStream) error {
 		var prepared grpc.PreparedMsg

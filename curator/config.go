@@ -25,132 +25,126 @@ const (
 	// DefaultGrace is how long a handler may take to give its own answer.
 	DefaultGrace = time.Second
 
-	// The following limits can be raised; a node then uses so much more memory.
+	// The following limits can be raised; a node then uses correspondingly more memory.
 
 	// DefaultMaxMessage bounds a message, in bytes; gRPC's own default.
 	DefaultMaxMessage = 4 << 20
-	// DefaultMaxMetadata bounds the metadata of a call, in bytes. gRPC's own default, 16
-	// MiB, is more than that of a message, and metadata is held as long as the call.
+	// DefaultMaxMetadata bounds the metadata of a call, in bytes. gRPC's own default, 16 MiB, is
+	// larger than the limit of a message, and metadata is held as long as the call.
 	DefaultMaxMetadata = 64 << 10
-	// DefaultMaxStreams bounds the calls of a connection. gRPC's own default is none; a
-	// goroutine or two and some kilobytes are spent on each.
+	// DefaultMaxStreams bounds the calls of a connection. gRPC's own default is no limit; each call
+	// costs one or two goroutines and some kilobytes.
 	DefaultMaxStreams = 4096
 	// DefaultMaxWaiting bounds the calls that wait for a leader, or a connection to it.
 	DefaultMaxWaiting = 4096
-	// DefaultMaxHeld bounds what they hold of messages meanwhile, in bytes.
+	// DefaultMaxHeld bounds the messages that are held for these calls, in bytes.
 	DefaultMaxHeld = 64 << 20
 )
 
-// Config says what is served and where, and configures the elector. Elector, Listener and
-// Services are required. It is copied by New.
+// Config configures what is served and where, and the elector. Elector, Listener and Services are
+// required. New copies it.
 type Config struct {
-	// Elector configures the node as a candidate. An empty Address means the listener's, which
-	// then must be one that other nodes can dial.
+	// Elector configures the node as a candidate. An empty Address means the address of the
+	// listener, which other nodes must be able to dial.
 	Elector elector.Config
-	// Listener is where callers and other nodes connect to. Run closes it.
+	// Listener accepts the connections of callers and other nodes. Run closes it.
 	Listener net.Listener
 
-	// Services registers what the leader serves, afresh for each tenure, so that no
-	// state of one tenure is seen in another. It is called at the beginning of a tenure
-	// and should be quick: calls wait meanwhile. An error ends the tenure, and so does a
-	// registration that cannot be served, also one that comes later. ctx and l end with
-	// the tenure.
+	// Services registers what the leader serves, anew for each tenure, so that no state of one
+	// tenure is visible in another. It is called at the beginning of a tenure and should be quick,
+	// because calls wait meanwhile. An error ends the tenure, and so does a registration that
+	// cannot be served, also a later one. ctx and l end with the tenure.
 	Services func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error
-	// Background, if set, runs while this node leads, beside the calls. When it returns,
-	// with or without an error, leadership is given up. It must return when ctx ends.
-	// nil means to lead until leadership is lost.
+	// Background, if set, runs while this node leads, concurrently with the calls. When it returns,
+	// with or without an error, leadership is given up. It must return when ctx ends. nil means to
+	// lead until leadership is lost.
 	Background func(ctx context.Context, l *elector.Leadership) error
 	// Local, if set, registers services that every node answers itself in every state,
 	// such as reflection. It is called once, by New. r lists what was registered, as
 	// *grpc.Server does (GetServiceInfo).
 	Local func(r grpc.ServiceRegistrar)
 
-	// Reads, if set, registers services that this node answers from a copy of the data that it
-	// has itself, instead of the leader, for callers that have allowed it (AllowLocalRead). They
-	// are some of those of Services, with the same names, and only methods that read (see Only).
-	// It is called once, by New. Their handlers run in no tenure: no guard, no token, and their
-	// contexts end with the call only. ReadAge must be set as well.
+	// Reads, if set, registers services that this node may answer from its own copy of the data,
+	// instead of the leader, for callers that allow it (AllowLocalRead). They are some of those of
+	// Services, with the same names, and only methods that read (see Only). It is called once, by
+	// New. Their handlers run in no tenure: they have no guard and no token, and their contexts end
+	// only with the call. ReadAge must be set as well.
 	Reads func(r grpc.ServiceRegistrar)
-	// ReadAge returns how old the copy is at most: it has all that was written before that. It
-	// is called for each call that may be answered from the copy, before the handler is;
-	// ctx is the call's (grpc.Method returns the method). With an error, or a negative age,
-	// the age is unknown, and the leader answers. It must be quick, and safe for concurrent use,
-	// and should use a clock that goes on while the machine sleeps (lease.Boot).
+	// ReadAge returns the maximum age of the copy: everything that was written before that is in
+	// it. It is called for each call that may be answered from the copy, before the handler; ctx is
+	// the call's context (grpc.Method returns the method). If it returns an error or a negative
+	// age, the age is unknown and the leader answers. It must be quick and safe for concurrent use,
+	// and should use a clock that continues while the machine sleeps (lease.Boot).
 	ReadAge func(ctx context.Context) (time.Duration, error)
 
-	// Wait bounds how long a call waits for a leader while none is known, or the known
-	// one cannot be connected to; an earlier deadline of its own ends it sooner. 0 means
-	// DefaultWait. A leader that died is known until its lease expires: where Wait is
-	// longer than that, calls outlast a fail-over.
+	// Wait bounds how long a call waits for a leader while none is known, or while the known leader
+	// cannot be connected to; an earlier deadline of the call ends the wait sooner. 0 means
+	// DefaultWait. A leader that crashed remains known until its lease expires: if Wait is longer
+	// than that, calls survive a failover.
 	Wait time.Duration
-	// Grace is how long a handler whose tenure was lost may take to give its own answer;
-	// how long a tenure that is given up of one's own accord is prolonged for the unary
-	// calls that are under way; how long the connection to a leader outlasts its tenure
-	// while calls are in flight there; and how long the server, at the end of Run, lets
-	// calls finish. 0 means DefaultGrace.
+	// Grace is how long a handler whose tenure was lost may take to give its own answer; how long a
+	// tenure that the node gives up itself is prolonged for its unary calls under way; how long the
+	// connection to a leader is kept after its tenure while calls are in flight there; and how long
+	// the server waits for calls at the end of Run. 0 means DefaultGrace.
 	Grace time.Duration
 
-	// ServerCredentials are the listener's. nil means plain text.
+	// ServerCredentials are the credentials of the listener. nil means plain text.
 	ServerCredentials credentials.TransportCredentials
-	// PeerCredentials returns the credentials of connections to a leader. They should
-	// accept nobody but that leader: its node id is what its certificate is to say. crypto/tls
-	// accepts a wildcard certificate for every name that it covers, so give nodes none. nil
-	// means plain text, unless PeerOptions have credentials; with ServerCredentials
-	// one of the two must be set.
+	// PeerCredentials returns the credentials of connections to a leader. They should accept only
+	// that leader, whose certificate should name its node ID. crypto/tls accepts a wildcard
+	// certificate for every name that it covers, so nodes should not have one. nil means plain
+	// text, unless PeerOptions have credentials; with ServerCredentials one of the two must be set.
 	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
-	// PeerOptions are added to those of connections to leaders. What a leader answers has no
-	// limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it ends the
-	// call as a broken connection does.
+	// PeerOptions are added to the options of connections to leaders. The size of a leader's
+	// answers has no limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it
+	// ends the call as a broken connection does.
 	PeerOptions []grpc.DialOption
-	// VerifyHop, if set, is asked of each call that says that a node has forwarded it, to
-	// any service, local ones included, before interceptors are called: whether it does
-	// come from that node. ctx is the call's, with the connection's credentials
-	// (peer.FromContext), node the id that it gives. An error refuses the call, with the
-	// error's own status or PERMISSION_DENIED. It must be quick, and safe for concurrent use.
-	// nil means NodeCertificate on connections whose client has shown a certificate that
-	// was verified, which are all connections with tls.RequireAndVerifyClientCert. On
-	// other connections nil means that every hop is served and none is verified (see
-	// Forwarded): with tls.VerifyClientCertIfGiven set NodeCertificate, or who shows no
-	// certificate is served as well.
+	// VerifyHop, if set, checks whether a call that claims to be forwarded by a node does come from
+	// that node. It is called for each such call to any service, local ones included, before
+	// interceptors. ctx is the call's context, with the connection's credentials
+	// (peer.FromContext), and node the ID that the call gives. An error refuses the call, with the
+	// error's own status or PERMISSION_DENIED. It must be quick and safe for concurrent use. nil
+	// means NodeCertificate on connections whose client has shown a verified certificate, which are
+	// all connections with tls.RequireAndVerifyClientCert. On other connections nil means that
+	// every hop is served and none is verified (see Forwarded). So set NodeCertificate with
+	// tls.VerifyClientCertIfGiven; otherwise a client without a certificate is served as well.
 	VerifyHop func(ctx context.Context, node string) error
 
-	// MaxMessage bounds each message that comes to this node from a caller or another
-	// node, in bytes and without compression; answers are their senders' business. 0 means
-	// DefaultMaxMessage.
+	// MaxMessage bounds each message that this node receives from a caller or another node, in
+	// bytes and without compression. It does not bound answers. 0 means DefaultMaxMessage.
 	MaxMessage int
-	// MaxMetadata bounds what comes beside the messages of a call, in bytes as HTTP/2
-	// counts them: 32 more than there are for each value. Of a forwarded call some hundred
-	// bytes are the curators' own, and where the caller has shown a certificate (see Caller)
-	// that, a third longer than it is as DER: a kilobyte or two. 0 means DefaultMaxMetadata.
+	// MaxMetadata bounds the metadata of a call, in bytes as HTTP/2 counts them, which adds 32 for
+	// each value. In a forwarded call some hundred bytes are the curators' own. If the caller has
+	// shown a certificate (see Caller), it is included, a third longer than its DER: one or two
+	// kilobytes. 0 means DefaultMaxMetadata.
 	MaxMetadata int
-	// MaxStreams bounds the calls that are under way on one connection; further ones wait
-	// where they come from. A follower forwards its calls on up to four connections, those of
-	// one caller on one of them. The number of connections is for Listener to bound. 0 means
-	// DefaultMaxStreams.
+	// MaxStreams bounds the calls that are under way on one connection; further ones wait at the
+	// sender. A follower forwards its calls on up to four connections, those of one caller on one
+	// of them. Use Listener to bound the number of connections. 0 means DefaultMaxStreams.
 	MaxStreams int
-	// MaxWaiting bounds the calls that wait at this node for a leader, or for a connection
-	// to it, and MaxHeld what they hold of messages, in bytes. Of either one connection
-	// may have as much as is left for the others. A call over one of them is answered
+	// MaxWaiting bounds the calls that wait at this node for a leader, or for a connection to it.
+	// MaxHeld bounds the messages that are held for them, in bytes. Of either, one connection may
+	// use as much as is left for the others. A call over one of these limits is answered with
 	// RESOURCE_EXHAUSTED. 0 means DefaultMaxWaiting, DefaultMaxHeld.
 	MaxWaiting, MaxHeld int
 
-	// ServerOptions are added to the server's, after the limits. Its stream interceptors are called around
-	// every call, at each node that the call comes to, and see messages that are not
-	// decoded and metadata without the hop (see Forwarded). A call whose hop is refused
-	// reaches none of them, except one of grpc.StreamInterceptor or grpc.UnaryInterceptor,
-	// which gRPC calls first, and which sees it as a caller's. A codec and an unknown-service
+	// ServerOptions are added to the server's options, after the limits. Stream interceptors among
+	// them are called around every call, at each node that the call comes to; they see messages
+	// that are not decoded, and metadata without the hop (see Forwarded). They are not called for a
+	// call whose hop is refused, except for one of grpc.StreamInterceptor or grpc.UnaryInterceptor:
+	// gRPC calls it first, and it sees the call as a caller's. A codec and an unknown-service
 	// handler have no effect.
 	ServerOptions []grpc.ServerOption
-	// Unary and Stream, if set, are called around the handlers of Services, at the
-	// leader, and around those of Reads, and see messages.
+	// Unary and Stream, if set, are called around the handlers of Services, at the leader, and
+	// around those of Reads, and see decoded messages.
 	Unary  grpc.UnaryServerInterceptor
 	Stream grpc.StreamServerInterceptor
 
 	// Hooks are called for each call to an elected service.
 	Hooks Hooks
 
-	// Logger logs where calls go and leaders that cannot be reached. It is also the logger of
-	// Elector, unless that has one. nil means no logging.
+	// Logger logs where calls go, and leaders that cannot be reached. It is also the logger of
+	// Elector, unless Elector has its own. nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -181,7 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting},
 		{"MaxHeld", &c.MaxHeld, DefaultMaxHeld},
 	} {
-		if *limit.is < 0 || *limit.is > math.MaxInt32 { // of which gRPC makes 32 bits
+		if *limit.is < 0 || *limit.is > math.MaxInt32 { // gRPC converts it to 32 bits
 			return c, invalid("Config.%s %d is negative, or more than %d", limit.name, *limit.is, math.MaxInt32)
 		}
 		*limit.is = cmp.Or(*limit.is, limit.normal)
@@ -203,7 +197,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// reachable returns a listener's address as gRPC dials it.
+// reachable returns a listener's address in the form that gRPC dials.
 func reachable(addr net.Addr) (string, error) {
 	switch a := addr.(type) {
 	case *net.TCPAddr:
@@ -219,7 +213,7 @@ func reachable(addr net.Addr) (string, error) {
 	return addr.String(), nil
 }
 
-// isNil catches a nil pointer in an interface as well as no interface at all.
+// isNil reports whether l is nil or contains a nil pointer.
 func isNil(l net.Listener) bool {
 	if l == nil {
 		return true

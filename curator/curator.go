@@ -19,31 +19,33 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// Curator is one node of a leader-elected service. Made by New; it does nothing until
-// Run. All methods are safe for concurrent use.
+// Curator is one node of a leader-elected service. It is made by New, and does nothing until Run.
+// All methods are safe for concurrent use.
 type Curator struct {
 	cfg     Config
 	elector *elector.Elector
 	started atomic.Bool
 
-	// server is open in every state. What this node answers itself is registered with it (local);
-	// every other call comes to receive, as frames, and is served or forwarded by the route.
+	// server is open in every state. The services that this node answers itself are registered with
+	// it (local). Every other call comes to receive, as frames, and its route decides whether it is
+	// served or forwarded.
 	server  *grpc.Server
 	local   *local
 	reads   reads
 	router  *router
 	backlog *backlog
 	traffic traffic
-	// lookAgain is how long a call waits for another route, or for the leader to be there
-	// again, before it is tried once more.
+	// lookAgain is how long a call waits for another route, or for the same leader to be reachable
+	// again, before the next attempt.
 	lookAgain retry.Backoff
 
-	// answering ends when the node begins to stop, by stopping: then streams that wait for changes end.
+	// answering ends, by stopping, when the node begins to stop. Then streams that wait for changes
+	// end.
 	answering context.Context
 	stopping  context.CancelFunc
 
-	// goroutines are those that outlive a call or belong to none: those that receive
-	// from callers whose calls are over, the heartbeats, and those that close connections.
+	// goroutines are those that outlive their call or belong to none: receives from callers whose
+	// calls have ended, the heartbeats, and the closing of connections.
 	goroutines sync.WaitGroup
 }
 
@@ -95,13 +97,14 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 
 func (c *Curator) serverOptions() []grpc.ServerOption {
 	options := []grpc.ServerOption{
-		// Otherwise the pings of the other nodes would end their connections.
+		// Otherwise the server would close the connections of the other nodes because of their
+		// pings.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLimit, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		// The limits hold where a call comes in, at each node, so a call that is too large does not
-		// get as far as the leader.
+		// The limits apply at each node that a call comes to, so a call that is too large does not
+		// reach the leader.
 		grpc.MaxRecvMsgSize(c.cfg.MaxMessage),
 		grpc.MaxHeaderListSize(uint32(c.cfg.MaxMetadata)),
 		grpc.MaxConcurrentStreams(uint32(c.cfg.MaxStreams)),
@@ -114,8 +117,8 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
 }
 
-// connector returns the function that makes the peer of a leader. It fails for this node, and for
-// a leader without an address.
+// connector returns the function that makes the peer of a leader. That function fails for this
+// node, and for a leader without an address.
 func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) {
 	dial := dialer(c.cfg, &c.goroutines)
 	watch := func(p *peer, control *link) {
@@ -133,18 +136,23 @@ func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) 
 	}
 }
 
-// Run serves until ctx ends, or the listener fails; then it returns an error that wraps
-// ctx's cause, or the listener's. Calls are accepted at once, and answered wherever the
-// leader is. What the leader serves is made by Config.Services, once for each tenure.
+// Run serves until ctx ends or the listener fails; then it returns an error that wraps ctx's cause
+// or the listener's error. Calls are accepted at once, and answered whichever node leads. What the
+// leader serves is registered by Config.Services, once for each tenure.
 //
-// At the end, in this order: no call is begun here any more, and the other nodes are notified; the
-// unary calls of this node's tenure, if it leads, are waited for; leadership is given up, as
-// elector.Elector.Withdraw describes it; no connection is accepted any more, and calls that were forwarded,
-// or that wait for the next leader and are forwarded to it then, are waited for; the server
-// is closed, and with it what is still in flight (Unavailable). Both waits are bounded by
-// Config.Grace. When Run has returned, nothing of it is left running; but for handlers
-// and Config.Background that ignore their context: then, after Config.Elector.Drain, or a
-// second more for services of Config.Local, the error wraps eldest.ErrStuck as well.
+// When Run ends, it does the following, in this order:
+//
+//   - It begins no more calls here, and notifies the other nodes.
+//   - If this node leads, it waits for the unary calls of its tenure.
+//   - It gives up leadership, as elector.Elector.Withdraw describes it.
+//   - It accepts no more connections, and waits for calls that were forwarded, and for calls that wait
+//     for the next leader and are then forwarded to it.
+//   - It closes the server, and with it what is still in flight (Unavailable).
+//
+// Both waits are bounded by Config.Grace. When Run has returned, nothing of it is left running,
+// except handlers and Config.Background that ignore their contexts: then Run returns after
+// Config.Elector.Drain, or a second more for services of Config.Local, and its error wraps
+// eldest.ErrStuck as well.
 //
 // A curator runs once; a second call returns eldest.ErrClosed.
 func (c *Curator) Run(ctx context.Context) error {
@@ -181,7 +189,7 @@ func (c *Curator) run(ctx context.Context) error {
 	if t := c.router.Drain(reason); t != nil {
 		t.Drain(c.cfg.Grace)
 	}
-	_ = c.elector.Withdraw(standing, cause) // and follows the next leader, for the calls that wait
+	_ = c.elector.Withdraw(standing, cause) // still follows the next leader, for the calls that wait
 	if err := c.close(c.cfg.Grace, reason); err != nil {
 		cause = fmt.Errorf("%w: %w", cause, err)
 	}
@@ -191,14 +199,14 @@ func (c *Curator) run(ctx context.Context) error {
 	}
 	unfollow()
 	followers.Wait()
-	_ = c.cfg.Listener.Close() // the server has, unless it never served
+	_ = c.cfg.Listener.Close() // the server has closed it, unless it never served
 	return cause
 }
 
-// close ends the server: gracefully within limit, then the hard way, after calls that wait
-// have been refused. The connections to the leader go last, for the calls that are still under
-// way there. The error is eldest.ErrStuck if handlers do not return although their calls have
-// ended: local ones, or interceptors in front of all.
+// close ends the server: gracefully within limit, then by force, after the calls that wait have
+// been refused. The connections to the leader are closed last, because calls are still in flight
+// there. The error is eldest.ErrStuck if handlers do not return although their calls have ended:
+// handlers of local services, or interceptors in front of all services.
 func (c *Curator) close(limit time.Duration, reason error) error {
 	stopped, forced := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -210,7 +218,7 @@ func (c *Curator) close(limit time.Duration, reason error) error {
 	if !over && !within(answerTimeout, stopped) {
 		go func() {
 			defer close(forced)
-			c.server.Stop() // and this waits for handlers as well
+			c.server.Stop() // this waits for handlers as well
 		}()
 		if !within(max(limit, handlerTimeout), forced) || !within(handlerTimeout, stopped) {
 			c.router.Disconnect(errStopped)
@@ -222,10 +230,10 @@ func (c *Curator) close(limit time.Duration, reason error) error {
 	return nil
 }
 
-// answerTimeout is how long the answers to calls that have waited in vain may take to leave.
+// answerTimeout bounds how long the answers to refused calls may take to be sent.
 const answerTimeout = 100 * time.Millisecond
 
-// handlerTimeout is how long handlers may take to return whose connections are closed.
+// handlerTimeout is how long handlers may take to return after their connections are closed.
 const handlerTimeout = time.Second
 
 // within reports whether done is closed in time.
@@ -240,7 +248,7 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 
 var errStopped = errors.New("this node stopped")
 
-// Status returns what this node is now; see elector.Elector.Status.
+// Status returns the current status of this node; see elector.Elector.Status.
 func (c *Curator) Status() elector.Status { return c.elector.Status() }
 
 // Watch returns a watch of the status; see elector.Elector.Watch.

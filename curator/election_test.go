@@ -25,16 +25,16 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// says requires the answer of a member's tenure.
+// says requires an answer of the leader's unary handler, and returns it.
 func (m *member) says() string {
 	m.t.Helper()
-	out, err := m.unary(etcdtest.Context(m.t), "") // waits until somebody leads
+	out, err := m.unary(etcdtest.Context(m.t), "") // waits until a node leads
 	require.NoError(m.t, err, m.cfg.Elector.NodeID)
 	return out
 }
 
-// Row 43: of three nodes any answers like the leader, from the first moment on, and
-// goes on to when leadership moves.
+// Row 43: each of three nodes answers like the leader, from the first moment on, and also after
+// leadership moves.
 func TestRequirement43AnyOfThree(t *testing.T) {
 	election := etcdtest.Election(t)
 	a, b := run(t, election, "a"), run(t, election, "b")
@@ -56,8 +56,8 @@ func TestRequirement43AnyOfThree(t *testing.T) {
 	require.Equal(t, others[0].says(), others[1].says())
 }
 
-// Row 41: each tenure has a service and a background function of its own, with its own
-// token, and those of the last one have ended before the next ones begin.
+// Row 41: each tenure has its own service and background function, with its own token. Those of the
+// last tenure have ended before the next ones begin.
 func TestRequirement41FreshForEachTenure(t *testing.T) {
 	var mu sync.Mutex
 	var tokens []eldest.Token
@@ -107,8 +107,8 @@ func TestRequirement41FreshForEachTenure(t *testing.T) {
 	}
 }
 
-// Row 45: the guard of a tenure that etcd has ended refuses, before this node has learned
-// of the end, and the caller is told to try again; nothing was written.
+// Row 45: the guard of a tenure that etcd has ended refuses, before this node is notified of the
+// end. The caller receives that the request can be retried; nothing was written.
 func TestRequirement45GuardRefusesOnEtcd(t *testing.T) {
 	election := etcdtest.Election(t)
 	data := "data of " + election
@@ -141,8 +141,8 @@ func TestRequirement45GuardRefusesOnEtcd(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// leading is a script whose unary handler reports that it began, and when it is released, whether it did so in a
-// tenure that held.
+// leading is a script whose unary handler reports that it began. When it is released it reports
+// whether the tenure still holds.
 func leading(began, release chan struct{}) func(l *elector.Leadership) *script {
 	return func(l *elector.Leadership) *script {
 		return &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -156,8 +156,8 @@ func leading(began, release chan struct{}) func(l *elector.Leadership) *script {
 	}
 }
 
-// A graceful end: first nobody new, then what is under way with leadership still held,
-// then leadership, then the server.
+// A graceful end: first no new calls, then the end of the calls under way while leadership is still
+// held, then leadership is given up, then the server is closed.
 func TestShutdownOfALeader(t *testing.T) {
 	election := etcdtest.Election(t)
 	began, release := make(chan struct{}, 9), make(chan struct{})
@@ -165,7 +165,7 @@ func TestShutdownOfALeader(t *testing.T) {
 	defer released()
 	a := run(t, election, "a", patient, func(cfg *Config) { cfg.Services = serving(leading(began, release)) })
 	a.becomes(elector.Leading)
-	// The answer of a's that is under way may come to b after the news that b leads.
+	// The answer of a to the call under way may arrive at b after b's status says that b leads.
 	b := run(t, election, "b", patient)
 	b.becomes(elector.Following)
 	underway := b.ask("")
@@ -191,13 +191,13 @@ func TestShutdownOfALeader(t *testing.T) {
 	require.ErrorAs(t, err, &op)
 	require.Equal(t, election, op.Election)
 	require.Equal(t, elector.Unknown, a.Status().Role())
-	requireCode(t, codes.Unavailable, a.call("")) // nobody listens
+	requireCode(t, codes.Unavailable, a.call("")) // no server listens
 	require.Contains(t, b.says(), "b ")
 	require.ErrorIs(t, a.Run(context.Background()), eldest.ErrClosed)
 }
 
-// When the background function returns leadership is given up, and another node leads;
-// what was under way may finish before.
+// When the background function returns, leadership is given up, and another node leads. Calls under
+// way may finish before.
 func TestBackgroundReturns(t *testing.T) {
 	election := etcdtest.Election(t)
 	enough, began, release := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
@@ -227,10 +227,10 @@ func TestBackgroundReturns(t *testing.T) {
 	require.Contains(t, b.says(), "b ")
 }
 
-// once keeps a node from another round: it stays unknown, with the reason.
+// once lets a node campaign only once: then its role stays unknown, with the reason.
 func once(cfg *Config) { cfg.Elector.Backoff = func(int) time.Duration { return time.Hour } }
 
-// What cannot be served ends the tenure, with the reason: at the beginning, and later.
+// A service that cannot be served ends the tenure, with the reason: at the beginning, and later.
 func TestServicesThatCannotBeServed(t *testing.T) {
 	refused := fmt.Errorf("%w: no", eldest.ErrInvalid)
 	for name, tc := range map[string]struct {
@@ -265,7 +265,7 @@ func TestServicesThatCannotBeServed(t *testing.T) {
 	}
 }
 
-// A listener that fails ends Run, with leadership given up.
+// If the listener fails, Run returns, and leadership is given up.
 func TestListenerFails(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)
@@ -276,8 +276,8 @@ func TestListenerFails(t *testing.T) {
 	require.Equal(t, elector.Unknown, m.Status().Role())
 }
 
-// A leader that does not say where it is cannot be forwarded to, and one that says that it is this very process
-// is not: calls wait for one that can be.
+// Calls are not forwarded to a leader without an address, or to a leader whose instance is this
+// process: they wait for another leader.
 func TestLeadersThatAreNotForwardedTo(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)
@@ -304,15 +304,15 @@ func TestLeadersThatAreNotForwardedTo(t *testing.T) {
 	}
 }
 
-// Row 45: a leader is killed, as its follower sees it, and its lease expires. The calls
-// that were in flight there are told; all others are answered, after a while.
+// Row 45: a leader is killed, as its follower sees it, and its lease expires. The calls that were
+// in flight there fail with UNAVAILABLE; all others are answered, after a while.
 func TestRequirement45LeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
 	host := etcdtest.Shared(t).Host(t)
 	began := make(chan struct{}, 1)
 	a := run(t, election, "a", func(cfg *Config) {
-		cfg.Elector.Session.TTL = 6 * time.Second // the shortest one that is no matter of the machine's
+		cfg.Elector.Session.TTL = 6 * time.Second // the shortest TTL that a slow machine does not affect
 		cfg.Elector.Source = elector.Always(elector.Client(host.Client(t)))
 		cfg.Services = serving(func(*elector.Leadership) *script {
 			return &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -341,7 +341,7 @@ func TestRequirement45LeaderIsKilled(t *testing.T) {
 	a.becomes(elector.Following)
 }
 
-// While the tenure of a service is suspended no call is served: those that come wait. Then they are
+// While the tenure of a service is suspended no call is served: new calls wait. Then they are
 // answered in the same tenure, by whichever node they came to.
 //
 // Fails when a suspended leader serves, and when a follower waits for another token.

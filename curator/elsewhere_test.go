@@ -21,23 +21,23 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// largeWindows lets more leave to the node than is kept.
+// largeWindows lets a caller send more to the node than is kept.
 func largeWindows(cfg *Config) {
 	cfg.ServerOptions = append(cfg.ServerOptions, grpc.StaticStreamWindowSize(4*streamWindow), grpc.StaticConnWindowSize(8*streamWindow))
 }
 
-// stalled has calls to the node wait for the end of a channel.
+// stalled makes calls to the node wait until a channel is closed.
 func stalled(until <-chan struct{}) func(*Config) {
 	return intercept(func(context.Context) error { <-until; return nil })
 }
 
-// once has a call wait for another route after its first attempt, for as long as the test lasts.
+// once makes a call wait for another route after its first attempt, for as long as the test lasts.
 func (n *node) once() { n.lookAgain = func(int) time.Duration { return time.Hour } }
 
-// Row 62: what has come to a handler goes nowhere else, however it ends, and however much of
-// it the handler has read: it may have been carried out.
+// Row 62: a call that has reached a handler is sent nowhere else, however it ends, and however much
+// of it the handler has read: it may have been carried out.
 //
-// Fails when whatever a leader refuses is taken for something that has not begun.
+// Fails when every refusal of a leader counts as a call that has not begun.
 func TestRow62BegunCallsStay(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, refuse, late <-chan struct{}) error{
 		"with a refusal of its own": func(_ context.Context, refuse, _ <-chan struct{}) error {
@@ -54,7 +54,7 @@ func TestRow62BegunCallsStay(t *testing.T) {
 		},
 	} {
 		for _, at := range []string{"follower", "follower that knows", "leader"} {
-			for _, method := range []string{unaryMethod, serverMethod, bidiMethod} { // serverMethod's reads nothing
+			for _, method := range []string{unaryMethod, serverMethod, bidiMethod} { // the handler of serverMethod reads nothing
 				t.Run(fmt.Sprintf("%s ends %s, at the %s", method, name, at), func(t *testing.T) {
 					t.Parallel()
 					began, refuse, late := make(chan struct{}, 2), make(chan struct{}), make(chan struct{})
@@ -107,10 +107,12 @@ func TestRow62BegunCallsStay(t *testing.T) {
 	}
 }
 
-// Row 62: what a leader refuses before it begins waits at the follower for the next leader, which may be the
-// follower itself, and goes there as it came: unary calls, and streams of which some messages had left.
+// Row 62: a call that a leader refuses before it begins waits at the follower for the next leader,
+// which may be the follower itself, and is sent there unchanged: unary calls, and streams of which
+// some messages had been sent.
 //
-// Fails when the refusal is passed on: in a planned stop 44 of 97 calls failed, none of which had begun.
+// Fails when the refusal is passed on: in a planned stop 44 of 97 calls failed, none of which had
+// begun.
 func TestRow62RefusedBeforeItBegan(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		for _, here := range []bool{false, true} {
@@ -134,7 +136,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 					next = follower
 				}
 				next.leads(8, echoing)
-				follower.follows(next, 8) // nothing, if it leads itself
+				follower.follows(next, 8) // has no effect if it leads itself
 				require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 				for _, stream := range streams {
 					stream.expect("0", "1", "2", "3", "4")
@@ -150,7 +152,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 	}
 }
 
-// Row 62: so does a stream that has sent as much as flow control lets through.
+// Row 62: the same for a stream that has sent as much as flow control allows.
 func TestRow62AFullWindowIsSentAgain(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -180,11 +182,11 @@ func TestRow62AFullWindowIsSentAgain(t *testing.T) {
 	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
 }
 
-// Row 62: a message that is still being sent when the leader refuses the call goes to the
-// next leader with all those before it.
+// Row 62: a message that is still being sent when the leader refuses the call is sent to the next
+// leader with all those before it.
 //
-// Fails when such a message is taken for proof that the call had begun, when it already waits for
-// the next leader: what had been sent by then was gone, and the rest went there without it.
+// Fails when such a message counts as proof that the call had begun while the call already waits
+// for the next leader: then what had been sent was lost, and the rest was sent there without it.
 func TestRow62RefusedWhileItSends(t *testing.T) {
 	said := []string{strings.Repeat("1", replayed/2), strings.Repeat("2", replayed/2+1), strings.Repeat("3", replayed/2)}
 	left, waits := make(chan struct{}), make(chan struct{})
@@ -197,13 +199,13 @@ func TestRow62RefusedWhileItSends(t *testing.T) {
 		}
 	}))
 	last.leadsWhile(7, echoing, expired)
-	follower.once() // the second attempt comes when the first one has gone on
+	follower.once() // the second attempt comes when the first one has continued
 	follower.follows(last, 7)
 	stream := follower.open(bidiMethod)
 	stream.send(said...)
 	follower.holds(1, "it waits")
 	close(waits)
-	time.Sleep(50 * time.Millisecond) // the first attempt goes on
+	time.Sleep(50 * time.Millisecond) // the first attempt continues
 	next.leads(8, echoing)
 	follower.follows(next, 8)
 	require.NoError(t, stream.CloseSend())
@@ -215,8 +217,8 @@ func TestRow62RefusedWhileItSends(t *testing.T) {
 	require.NoError(t, stream.end())
 }
 
-// Row 62: a tenure that ends while a unary call comes to it takes nothing from the next one: what
-// waits for the message there does not begin behind the call's back.
+// Row 62: a tenure that ends while a unary call arrives does not affect the next attempt: the old
+// handler goroutine, which waits for the message, does not begin the call any more.
 func TestRow62WaitForAMessageIsOver(t *testing.T) {
 	kept := make(chan bool, 1)
 	var n *node
@@ -244,8 +246,8 @@ func TestRow62WaitForAMessageIsOver(t *testing.T) {
 	}
 }
 
-// Row 62: a leader that stops says so first, and new calls do not even go there. A leader
-// that serves again is called again.
+// Row 62: a leader that stops announces it first, and new calls are not sent to it. A leader that
+// serves again is called again.
 func TestRow62AnnouncedStop(t *testing.T) {
 	var came atomic.Int64
 	leader, follower := newNode(t, "leader", counted(&came)), newNode(t, "follower", patient)
@@ -256,14 +258,15 @@ func TestRow62AnnouncedStop(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return follower.router.Now().Leaving }, "the follower knows")
 	waits := follower.ask("")
 	follower.holds(1, "it waits")
-	follower.follows(leader, 7) // which is no news
+	follower.follows(leader, 7) // which changes nothing
 	require.EqualValues(t, 1, came.Load(), "it went to a leader that stops")
 	require.NoError(t, leader.router.Lead(tenure))
 	require.NoError(t, etcdtest.Take(t, waits, "the answer"))
 	require.EqualValues(t, 2, came.Load())
 }
 
-// What a service says, and what had begun, goes nowhere else: whatever it looks like.
+// A refusal of the service, and a call that had begun, are sent nowhere else, even if the trailer
+// looks like a curator's.
 func TestRefusalOfTheServiceIsFinal(t *testing.T) {
 	leader, follower := pair(t, &script{stream: func(stream grpc.ServerStream) error {
 		stream.SetTrailer(map[string][]string{servedKey: {"7"}})
@@ -273,7 +276,7 @@ func TestRefusalOfTheServiceIsFinal(t *testing.T) {
 	require.EqualValues(t, 1, leader.calls.Load(), "it was called twice")
 }
 
-// A stream of which more has left than is kept, because its leader has larger windows than
+// A stream of which more has been sent than is kept, because its leader has larger windows than
 // other curators, is refused, and its caller may send it again.
 func TestMoreHadLeftThanIsKept(t *testing.T) {
 	enough := make(chan struct{})
@@ -291,8 +294,8 @@ func TestMoreHadLeftThanIsKept(t *testing.T) {
 	require.True(t, requireRetry(t, stream.end()).GetNothingApplied())
 }
 
-// What the caller sends while its call waits for the next leader comes there after what it had
-// sent before. A call that is tried often leaves nothing behind at each try.
+// What the caller sends while its call waits for the next leader arrives there after what it had
+// sent before. A call that is tried many times leaks nothing at each attempt.
 func TestMessagesWhileTheCallWaits(t *testing.T) {
 	var refused atomic.Int64
 	last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", patient, refusals(&refused))
@@ -307,7 +310,7 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 		stream.send("first")
 		etcdtest.Eventually(t, func() bool { return follower.backlog.load().calls == 1 && refused.Load() == 1 }, "it waits")
 		stream.send(large)
-		time.Sleep(10 * time.Millisecond) // so that it has come
+		time.Sleep(10 * time.Millisecond) // so that it has arrived
 		follower.follows(next, 8)
 		stream.send("third")
 		stream.expect("first", large, "third")
@@ -323,7 +326,7 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 	require.Less(t, runtime.NumGoroutine(), had+50)
 }
 
-// slow is a caller that sends messages of the sizes that come.
+// slow is a caller that sends messages of the sizes that it receives.
 type slow struct {
 	grpc.ServerStream
 	pool  *buffers
@@ -336,10 +339,10 @@ func (s slow) RecvMsg(m any) error {
 	return rawframe.Codec{}.Unmarshal(data, m)
 }
 
-// What comes while a call waits is kept if there is room; if there is none, it is not held, and
-// the call is over.
+// A message that arrives while a call waits is kept if there is room. If there is none, it is not
+// held, and the call ends.
 func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
-	const room = 10 << 10 // more than gRPC's pools think worth their while
+	const room = 10 << 10 // larger than the messages for which gRPC does not use its pools
 	for _, fits := range []bool{true, false} {
 		caller := slow{pool: newBuffers(), sizes: make(chan int)}
 		r := newReplay(caller, newBacklog(1, 2*room), "the test", false)

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// node is a curator with a caller's connection. The test sets its route by hand: it is in no election, unless it
-// was made by run.
+// node is a curator with a caller's connection. The test sets its route directly: it is in no
+// election, unless it was made by run.
 type node struct {
 	*Curator
 	t       testing.TB
@@ -34,8 +34,8 @@ type node struct {
 	calls   atomic.Int64 // of the script's handlers
 }
 
-// calm is the heartbeat of tests that are about something else: a leader in which a busy
-// machine lets a thousand calls wait is not dead.
+// calm is the heartbeat of tests of other features: on a busy machine a thousand calls may wait at
+// a leader, which must not count as failed.
 var calm = heartbeat{every: defaultHeartbeat.every, timeout: etcdtest.Patience, misses: 2}
 
 func newNode(t testing.TB, id string, change ...func(*Config)) *node {
@@ -71,7 +71,7 @@ func newNodeBeating(t testing.TB, beat heartbeat, id string, change ...func(*Con
 			_ = n.conn.Close()
 		}
 		_ = n.close(10*time.Millisecond, errStopped)
-		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it had hardly begun
+		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it had hardly begun to serve
 			require.NoError(t, err)
 		}
 	})
@@ -94,20 +94,20 @@ func dialTo(t testing.TB, address string, options ...grpc.DialOption) *grpc.Clie
 	return conn
 }
 
-// routed waits for a route.
+// routed waits for a route that want accepts.
 func (n *node) routed(want func(*route) bool) {
 	n.t.Helper()
 	_, err := n.router.Reader().NextWhere(etcdtest.Context(n.t), want)
 	require.NoError(n.t, err)
 }
 
-// leads has the node lead with a token, and serve the script.
+// leads makes the node lead with a token, and serve the script.
 func (n *node) leads(token eldest.Token, s *script) *tenure {
 	n.t.Helper()
 	return n.leadsWhile(token, s, func() bool { return true })
 }
 
-// leadsWhile is leads in a tenure that is over by the clock when holds says so.
+// leadsWhile is leads in a tenure whose clock has ended when holds returns false.
 func (n *node) leadsWhile(token eldest.Token, s *script, holds func() bool) *tenure {
 	n.t.Helper()
 	t := newTenure(context.Background(), token, holds)
@@ -126,7 +126,8 @@ func (n *node) leadsWhile(token eldest.Token, s *script, holds func() bool) *ten
 	return t
 }
 
-// expired is the clock of a tenure whose node refuses what comes, and does not know of its end yet: nobody is told.
+// expired is for a tenure that has ended by the clock, while its node has not been notified: the
+// node refuses calls, and announces nothing.
 func expired() bool { return false }
 
 // loses ends the tenure that the node leads in, as the elector does.
@@ -139,7 +140,7 @@ func (n *node) loses() {
 // errDeposed is why a tenure of these tests ends.
 var errDeposed = fmt.Errorf("%w: by the test", eldest.ErrDeposed)
 
-// as is the node as others know it while it leads.
+// as is the node as other nodes see it while it leads.
 func (n *node) as(token eldest.Token) elector.Leader {
 	var l elector.Leader
 	l.NodeID, l.Address, l.Instance, l.Token = n.cfg.Elector.NodeID, n.address, n.elector.Instance(), token
@@ -148,14 +149,14 @@ func (n *node) as(token eldest.Token) elector.Leader {
 
 func (n *node) follows(leader *node, token eldest.Token) { n.router.Follow(leader.as(token)) }
 
-// followsAt has the node follow a leader with token 7 at an address at which no node of the test is.
+// followsAt makes the node follow a leader with token 7 at an address of no node of the test.
 func (n *node) followsAt(address string) {
 	var l elector.Leader
 	l.NodeID, l.Address, l.Token = "leader", address, 7
 	n.router.Follow(l)
 }
 
-// learns has the node know that the leader's method is unary, and be connected.
+// learns makes the node store that the leader's method is unary, and connects it.
 func (n *node) learns() {
 	n.t.Helper()
 	p := n.router.Now().Peer
@@ -176,8 +177,8 @@ func pair(t testing.TB, s *script, change ...func(*Config)) (leader, follower *n
 	return leader, follower
 }
 
-// everywhere runs a test for callers of the leader, of a follower, and of a follower that knows which methods are
-// unary: they cannot tell.
+// everywhere runs a test for callers of the leader, of a follower, and of a follower that has
+// stored which methods are unary. The result must be the same.
 func everywhere(t *testing.T, s *script, test func(t *testing.T, n, leader *node), change ...func(*Config)) {
 	t.Helper()
 	for _, place := range []string{"leader", "follower", "follower that knows"} {
@@ -204,7 +205,8 @@ func grace(d time.Duration) func(*Config) { return func(cfg *Config) { cfg.Grace
 // patient waits as long as a test does.
 func patient(cfg *Config) { cfg.Wait, cfg.Grace = etcdtest.Patience, etcdtest.Patience }
 
-// intercept calls a function around each stream of frames to an elected service that comes to the node. An error is the answer.
+// intercept calls before for each stream of frames to an elected service that comes to the node.
+// Its error is the answer.
 func intercept(before func(ctx context.Context) error) func(*Config) {
 	return func(cfg *Config) {
 		cfg.ServerOptions = append(cfg.ServerOptions, grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -223,7 +225,7 @@ func counted(n *atomic.Int64) func(*Config) {
 	return intercept(func(context.Context) error { n.Add(1); return nil })
 }
 
-// through has the node dial leaders over connections that are changed.
+// through makes the node dial leaders over connections that change wraps.
 func through(change func(net.Conn) net.Conn) func(*Config) {
 	return func(cfg *Config) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -248,7 +250,7 @@ func observing(f func(stats.RPCStats)) func(*Config) {
 	return func(cfg *Config) { cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(observed(f))) }
 }
 
-// refusals counts the answers to a node's calls that say that nothing has begun.
+// refusals counts the answers to a node's calls that report that the call has not begun.
 func refusals(n *atomic.Int64) func(*Config) {
 	return observing(func(s stats.RPCStats) {
 		if in, ok := s.(*stats.InTrailer); ok {
@@ -259,7 +261,7 @@ func refusals(n *atomic.Int64) func(*Config) {
 	})
 }
 
-// sends calls a function when the node has sent a message that is not small, before the sender goes on.
+// sends calls f when the node has sent a message that is not small, before the sender continues.
 func sends(f func()) func(*Config) {
 	return observing(func(s stats.RPCStats) {
 		if out, ok := s.(*stats.OutPayload); ok && out.Length > 1000 {
@@ -268,7 +270,7 @@ func sends(f func()) func(*Config) {
 	})
 }
 
-// claiming is the context of a call that says that a node has forwarded it.
+// claiming is the context of a call that claims to be forwarded by a node.
 func claiming(ctx context.Context, node, token string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, hopKey, token, fromKey, node, agentKey, "somebody else", authorityKey, "elsewhere")
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// node runs one node of the service until stop, which returns when all of it is over. A
-// program has its client from clientv3.New and its listener at an address of its own.
+// node runs one node of the service until stop, which returns when all of it has ended. A program
+// gets its client from clientv3.New, and listens on its own address.
 func node(client *clientv3.Client, id string, change ...func(*curator.Config)) (c *curator.Curator, address string, stop func()) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	cfg := curator.Config{
 		Elector:  elector.Config{Election: "shop", NodeID: id, Source: elector.Always(elector.Client(client))},
 		Listener: listener,
-		// For each tenure a service of its own, that writes and reads through the tenure's guard.
+		// A service for each tenure, which writes and reads through the tenure's guard.
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -52,8 +52,8 @@ func node(client *clientv3.Client, id string, change ...func(*curator.Config)) (
 	return c, listener.Addr().String(), func() { cancel(); <-done }
 }
 
-// Three nodes of a key-value service. A client asks the third one, all the time, and need
-// not know who leads: the leader answers, whoever that is.
+// Three nodes of a key-value service. A client sends all its requests to the third one, and need
+// not know which node leads: the leader answers.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -84,7 +84,7 @@ func Example() {
 	check(err)
 	fmt.Printf("basket: %s\n", item.GetValue())
 
-	// What happened, as etcd has it, for everybody to see.
+	// What happened, as it is recorded in etcd. Every client can read it.
 	trail, err := kv.SpaceOf("shop").ReadTrail(ctx, client)
 	check(err)
 	tenure := 0
@@ -103,8 +103,8 @@ func Example() {
 	// tenure 2: basket " and milk"
 }
 
-// A caller reads from the copy of the node that it is connected to. It allows no copy that is
-// older than its own write, so it sees that write, whoever answers; and it is told who did.
+// A caller reads from the copy of the node that it is connected to. It allows no copy that is older
+// than its own write, so it sees that write, whichever node answers; the header names that node.
 func ExampleAllowLocalRead() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -133,7 +133,7 @@ func ExampleAllowLocalRead() {
 
 	_, err := shop.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "basket", Value: []byte("tea")})
 	check(err)
-	written := time.Now() // bert has asked anna
+	written := time.Now() // bert has forwarded the call to anna
 	for {
 		var header metadata.MD
 		allowed := curator.AllowLocalRead(ctx, time.Since(written))
@@ -151,7 +151,7 @@ func ExampleAllowLocalRead() {
 	// Output: the copy of bert: tea
 }
 
-// startEtcd starts an etcd of so many members. stop ends it, and the client.
+// startEtcd starts an etcd with so many members. stop ends it, and the client.
 func startEtcd(ctx context.Context, members int) (client *clientv3.Client, stop func()) {
 	etcd, err := etcdtest.New(ctx, etcdtest.Config{Members: members})
 	check(err)

@@ -21,14 +21,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// documented are the codes that a call may end with when nobody's request is malformed
-// (doc.go), and the one that the handlers of this test give.
+// documented are the codes that a call may end with if no request is malformed (doc.go), and the
+// code that the handlers of this test return.
 var documented = []codes.Code{codes.OK, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.AlreadyExists}
 
-// Row 46: ten thousand changes of the route while calls of all kinds are in flight at
-// two nodes. Nothing panics, each call ends, with a documented code; no handler runs
-// twice for one call, nor in a tenure that is over. The events that are no hops are what
-// the callers have seen, code by code, and nothing is left under way. No buffer is given back twice, which would panic.
+// Row 46: ten thousand changes of the route while calls of all kinds are in flight at two nodes.
+// Nothing panics. Each call ends, with a documented code. No handler runs twice for one call, or in
+// a tenure that is over. The events without Hop are what the callers have seen, code by code, and
+// nothing is left under way. No buffer is freed twice, which would panic.
 func TestRequirement46TenThousandFlips(t *testing.T) {
 	t.Parallel()
 	const flips = 10_000 // that change something
@@ -52,14 +52,14 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 		if same(was[0], nodes[0].router.Now()) && same(was[1], nodes[1].router.Now()) {
 			continue
 		}
-		if changed++; changed%20 == 0 { // or else hardly a call would come through
+		if changed++; changed%20 == 0 { // otherwise hardly any call would be answered
 			done := f.ended.Load()
 			etcdtest.Eventually(t, func() bool { return f.ended.Load() > done+9 }, "calls go on")
 		}
 	}
 	stop()
 	over := asking(func() error { callers.Wait(); return nil })
-	for len(over) == 0 { // those that wait for the end of their tenure
+	for len(over) == 0 { // some calls wait for the end of their tenure
 		f.flip(nodes[0], nodes[1])
 		time.Sleep(time.Millisecond)
 	}
@@ -101,7 +101,7 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 type flipping struct {
 	t     *testing.T
 	token eldest.Token
-	// leader is who leads; nil while nobody does.
+	// leader is the node that leads, or nil.
 	leader *node
 
 	ids, ended, begun atomic.Int64
@@ -111,8 +111,8 @@ type flipping struct {
 	unary, streams [2]map[codes.Code]int // by node: how calls ended
 }
 
-// flip makes the next change: a new leader, a follower that learns of it or has learned
-// something wrong, nobody known.
+// flip makes the next change: a new leader, a follower that follows it or a wrong leader, or an
+// unknown leader.
 func (f *flipping) flip(a, b *node) {
 	n, other := a, b
 	if rand.N(2) == 0 {
@@ -169,14 +169,14 @@ func (f *flipping) script(token eldest.Token) *script {
 
 // call makes a call and counts how it ends: a unary one without a deadline, or a stream with one.
 func (f *flipping) call(n *node, which int, unary bool) {
-	id := fmt.Sprintf("%d%2000d", f.ids.Add(1), 0) // gRPC has no buffers of its own for small messages
+	id := fmt.Sprintf("%d%2000d", f.ids.Add(1), 0) // gRPC does not pool the buffers of small messages
 	counts := &f.unary[which]
 	var err error
 	if unary {
 		_, err = n.unary(context.Background(), id)
 	} else {
 		counts = &f.streams[which]
-		most := []int{30, 30, 30, 300}[rand.N(4)] // on a busy machine shorter ones see no handler
+		most := []int{30, 30, 30, 300}[rand.N(4)] // on a busy machine shorter ones reach no handler
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.N(most))*time.Millisecond)
 		if rand.N(10) == 0 {
 			time.AfterFunc(rand.N(5*time.Millisecond), cancel)
@@ -209,14 +209,14 @@ func (f *flipping) stream(ctx context.Context, n *node, id string) error {
 	return (&flow{ClientStream: s}).end()
 }
 
-// same reports whether two routes lead to the same place.
+// same reports whether two routes are equivalent.
 func same(x, y *route) bool {
 	return x.Tenure == y.Tenure && x.Peer == y.Peer && (x.Reason == nil) == (y.Reason == nil)
 }
 
-// While leaders come and go, refuse what comes, and let end what has begun there, no call fails:
-// each begins once, and its messages come once and in order, however often it was tried. Nothing
-// is held in the end.
+// While leaders change, refuse new calls, and finish the calls that have begun there, no call
+// fails: each begins once, and its messages arrive once and in order, however often it was tried.
+// At the end nothing is held.
 func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
 	t.Parallel()
 	leaders := []*node{newNode(t, "a", patient), newNode(t, "b", patient)}
@@ -278,7 +278,8 @@ func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
 	follower.empty()
 }
 
-// counts has a stream of numbered messages echoed, which are sent at any pace.
+// counts sends numbered messages in a stream, with random pauses, and requires that they are echoed
+// in order.
 func counts(ctx context.Context, n *node, name string) error {
 	stream, err := n.conn.NewStream(ctx, anyStream, bidiMethod)
 	if err != nil {

@@ -19,28 +19,28 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// relay is one attempt to forward a call to the leader: any method, known to this process or not, as a
-// stream of frames in either direction.
+// relay is one attempt to forward a call to the leader: a call of any method, known to this process or
+// not, as a stream of frames in each direction.
 //
 //	caller ──frames──▶ requests ──frames──▶ leader
 //	caller ◀──frames── answers  ◀──frames── leader
 //
-// Each direction is one loop that holds one message at a time, and receives the next
-// when the last has been taken: so the flow control of either side reaches the other.
-// The two loops end like this, whatever comes first:
+// Each direction is one loop that holds one message at a time, and receives the next when that one
+// has been sent. So the flow control of either side reaches the other. The first of these events
+// ends the two loops:
 //
 //	the caller half-closes     requests half-closes the leader's side and ends; answers goes on
-//	the caller goes away       its context ends, and with it the call to the leader; both loops end
+//	the caller disconnects     its context ends, and with it the call to the leader; both loops end
 //	the deadline passes        the same, on all three nodes
-//	a message cannot be read   that is the answer, and the call to the leader is cancelled
+//	a message cannot be read   that error is the answer; the call to the leader is cancelled
 //	the leader answers early   answers ends, and so does the caller's stream; then requests does
-//	the leader refuses before  the call goes elsewhere as it came, if that was kept; requests
+//	the leader refuses before  the call is sent elsewhere unchanged, if it was kept; requests
 //	the call begins there      ends when it has received what it was waiting for
 //	the leader or the network  answers gets a status from gRPC, which is distinguished from
 //	fails                      one of the leader (see ended)
 //
-// What may have reached a handler is never sent a second time: it may have been applied.
-// (gRPC itself sends a call again if it has proof that it never reached a handler.)
+// A call that may have reached a handler is never sent again: it may have been applied. (gRPC itself
+// sends a call again only if it has proof that the call never reached a handler.)
 type relay struct {
 	*incoming
 	leader *peer
@@ -48,9 +48,9 @@ type relay struct {
 	opened time.Time // the call to the leader
 }
 
-// forward relays the call to the leader and returns how it ended. It blocks until then. The error is errNotBegun or an
-// *unsentError if the call has not begun at the leader; then all that the caller sent can be
-// received once more.
+// forward relays the call to the leader and returns how it ended. It blocks until then. The error
+// is errNotBegun or an *unsentError if the call has not begun at the leader; then everything that
+// the caller sent can be received again.
 func (v *incoming) forward(p *peer) error {
 	v.progress.tries(RefusalUnreachable)
 	conn, err := p.take(v.caller.from)
@@ -63,7 +63,7 @@ func (v *incoming) forward(p *peer) error {
 	defer conn.done()
 	v.progress.enter(WayForwarded)
 	r := relay{incoming: v, leader: p, conn: conn}
-	// A message that waits for a connection would be held, and one that is not read is not.
+	// While it waits for a connection, exchange would hold the message; stream does not read it.
 	if _, unary := p.unary.Load(v.name); unary && conn.link.GetState() == connectivity.Ready {
 		return r.exchange()
 	}
@@ -73,7 +73,7 @@ func (v *incoming) forward(p *peer) error {
 // stream relays a call that may have any number of messages in both directions.
 func (r relay) stream() error {
 	ctx, cancel := context.WithCancelCause(r.caller.Context())
-	// Whatever ends this call must end the one to the leader, or its resources and the
+	// Every end of this call must end the one to the leader. Otherwise its resources and the
 	// leader's handler would stay until the connection is closed.
 	defer cancel(nil)
 	there, err := r.open(ctx, cancel, anyStream)
@@ -85,24 +85,24 @@ func (r relay) stream() error {
 	r.goroutines.Go(func() { r.requests(said, there, cancel) })
 	err = r.answers(said, there)
 	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrWaitLimit) && r.caller.Context().Err() == nil {
-		return unread // neither the leader's end nor the caller's
+		return unread // a message of the caller could not be read
 	}
 	return err
 }
 
 var (
-	// anyStream may carry any number of messages in both directions, as far as we know.
+	// anyStream may carry any number of messages in both directions.
 	anyStream = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-	// oneEach carries one message in each.
+	// oneEach carries one message in each direction.
 	oneEach = &grpc.StreamDesc{}
 )
 
-// open opens the call to the leader. It blocks until there is a connection, for which it waits
-// as for a leader, and, where the leader limits their number, a stream. If it fails the call has
-// not left this node, and the error is how it ended.
+// open opens the call to the leader. It blocks until there is a connection, for which it waits as
+// for a leader, and, if the leader limits the number of streams, until a stream is free. If it
+// fails, the call has not left this node, and the error is how it ended.
 func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *grpc.StreamDesc) (grpc.ClientStream, error) {
 	options := make([]grpc.CallOption, 1, 2)
-	options[0] = grpc.ForceCodecV2(rawframe.Codec{}) // frames, under the caller's name for what is in them
+	options[0] = grpc.ForceCodecV2(rawframe.Codec{}) // frames, with the caller's content-subtype
 	if sub := subtype(ctx); sub != "" {
 		options = append(options, grpc.CallContentSubtype(sub))
 	}
@@ -124,8 +124,8 @@ func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *g
 	return there, nil
 }
 
-// requests moves what the caller sends, until it has sent all or either side has ended.
-// answers finds out what the end means, on the leader's stream.
+// requests forwards what the caller sends, until the caller has sent all or either side has ended.
+// answers determines from the leader's stream what the end means.
 func (r relay) requests(said *reading, there grpc.ClientStream, cancel context.CancelCauseFunc) {
 	var f rawframe.Frame
 	for {
@@ -149,13 +149,13 @@ func (r relay) requests(said *reading, there grpc.ClientStream, cancel context.C
 	}
 }
 
-// answers moves what the leader sends, and returns how it ended the call. The header
-// goes first and alone, because the leader may have sent it long before a message; where
-// there was none the caller gets none, either.
+// answers forwards what the leader sends, and returns how the leader ended the call. The header is
+// sent first and alone, because the leader may have sent it long before a message; if there was
+// none, the caller gets none either.
 func (r relay) answers(said *reading, there grpc.ClientStream) error {
 	header, err := there.Header()
 	if err == nil && header != nil {
-		said.commit() // the call has begun, and the caller is about to know
+		said.commit() // the call has begun, and the caller is about to receive the header
 		if err := r.header(header, r.caller.SendHeader); err != nil {
 			return err
 		}
@@ -176,8 +176,8 @@ func (r relay) answers(said *reading, there grpc.ClientStream) error {
 	}
 }
 
-// header passes a header on. What the leader's gRPC has let its service send although it is
-// odd goes the same way here: around the check of streams.
+// header passes a header on. Metadata that the leader's gRPC has let its service send, but that the
+// check of a grpc.ServerStream rejects (see odd), is passed on without that check.
 func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
 	md = toCaller(md)
 	if err := grpc.SetHeader(r.caller.Context(), odd(md)); err != nil {
@@ -186,13 +186,13 @@ func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
 	return pass(md)
 }
 
-// exchange relays a call that is one message each way, as the leader has marked the
-// method. It does what the two loops do, for less than half of their cost: it does
-// one thing after the other, without another goroutine, and what goes together on the wire stays together.
+// exchange relays a call of a method that the leader has marked as unary: one message in each
+// direction. It does the same as the two loops for less than half of their cost: it needs no other
+// goroutine, and what belongs together on the wire stays together.
 func (r relay) exchange() error {
 	said, since := r.caller.again(), time.Now()
 	err := said.fill()
-	r.until = r.until.Add(time.Since(since)) // the caller's own time, in which it sends its message
+	r.until = r.until.Add(time.Since(since)) // the time in which the caller sends its message does not count
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (r relay) exchange() error {
 	if err == nil {
 		err = there.RecvMsg(&out)
 	}
-	header, _ := there.Header() // it is here by now, or never
+	header, _ := there.Header() // it has arrived by now, or there is none
 	if header != nil {
 		said.commit()
 		if err := r.header(header, r.caller.SetHeader); err != nil {
@@ -226,7 +226,8 @@ func (r relay) exchange() error {
 	return r.caller.SendMsg(&out)
 }
 
-// ended passes on how the leader's stream ended, if it was the leader that ended it.
+// ended returns the answer to the caller when the leader's stream has ended: the leader's status,
+// if the leader ended it.
 func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) error {
 	served, marked := trailer[servedKey]
 	if !marked && fromTransport(trailer, st.Code()) {
@@ -239,17 +240,18 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 	if unary {
 		r.leader.unary.Store(r.name, nil)
 	}
-	// What no curator has refused is an error of the call, such as a message over the leader's limit.
+	// Without a curator's refusal it is an error of the call itself, such as a message over the
+	// leader's limit.
 	reason := trailer[refusedKey]
 	unbegun := marked && !slices.Contains(served, begun) && len(reason) > 0 && (st.Code() == codes.Unavailable || st.Code() == codes.ResourceExhausted)
 	enough, _ := r.caller.room()
 	switch {
 	case !unbegun:
-	case !enough: // so it was not kept
+	case !enough: // so the call was not kept
 		return r.overloaded()
 	case said.takeBack():
 		if unary {
-			r.until = r.until.Add(r.caller.sending(r.opened)) // the caller's own time
+			r.until = r.until.Add(r.caller.sending(r.opened)) // the time in which the caller sends does not count
 		}
 		return &unsentError{refusedByLeader(reason, st.Err())}
 	}
@@ -258,21 +260,20 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 	return refusedByLeader(reason, withoutLost(st.Err(), another))
 }
 
-// fromTransport reports whether an end without the mark of a curator may be the work of a
-// connection, or of a server that is no curator. Where the leader's operator has put
-// something in front of the curator, such as an interceptor that refuses calls
-// or sheds load, its answer has no mark. But it is the answer of a gRPC server, which begins
-// with a content type; what gRPC's client makes up is a code and nothing else. A server
-// that has taken over the leader's address answers that the method is unknown; or it has the
-// method: OK proves nothing.
+// fromTransport reports whether an end without the mark of a curator may come from a broken
+// connection, or from a server that is not a curator. If there is something in front of the
+// leader's curator, such as an interceptor that refuses calls or sheds load, its answer has no mark
+// either. But it is the answer of a gRPC server, which begins with a content type; an answer that
+// gRPC's client makes up is only a code. A server that has taken over the leader's address answers
+// that the method is unknown; or it has the method, so OK proves nothing.
 func fromTransport(trailer metadata.MD, c codes.Code) bool {
 	_, spoken := trailer["content-type"]
 	return !spoken || c == codes.OK || c == codes.Unimplemented
 }
 
-// unsent is the end of a call that has not left this node: it can be tried again, here or
-// at another leader. What gRPC refuses to send, such as too much metadata, is the caller's
-// fault; and a server that is not the leader will not become it.
+// unsent is the result of a call that has not left this node: it can be tried again, here or at
+// another leader. If gRPC refuses to send it, for example because of too much metadata, that is the
+// caller's fault. A server that is not the leader is not tried again.
 func (r relay) unsent(st *status.Status) error {
 	if err := r.callerEnded(st); err != nil {
 		return err
@@ -295,11 +296,11 @@ func (r relay) unsent(st *status.Status) error {
 	return &unsentError{err}
 }
 
-// skew is by how much the end of one deadline may be seen earlier by the leader's timers
-// than by ours.
+// skew is by how much earlier the timers of the leader may see the end of a deadline than the
+// timers of this node.
 const skew = 100 * time.Millisecond
 
-// callerEnded returns the caller's own end, if that ended the call.
+// callerEnded returns the caller's status if its context or its deadline ended the call, else nil.
 func (r relay) callerEnded(st *status.Status) error {
 	caller := r.caller.Context()
 	if err := caller.Err(); err != nil {
@@ -312,7 +313,7 @@ func (r relay) callerEnded(st *status.Status) error {
 	return nil
 }
 
-// lost is the answer to a call that was ended neither by the leader nor by the caller.
+// lost is the answer to a call that neither the leader nor the caller ended.
 func (r relay) lost(st *status.Status, how string, reason Refusal) error {
 	why := fmt.Sprintf("%s: %s", st.Code(), st.Message())
 	if closed := r.conn.link.calls.Cause(); closed != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 43: any node answers like the leader. Row 44: only the leader knows the
-// service. A follower is told which methods are unary, and takes nothing else for one.
+// Row 43: any node answers like the leader. Row 44: only the leader has the service. A follower
+// stores which methods the leader marks as unary, and treats no other method as unary.
 func TestRequirement43AnyNodeAnswers(t *testing.T) {
 	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
 		n.answers("hello")
@@ -33,7 +33,7 @@ func TestRequirement43AnyNodeAnswers(t *testing.T) {
 	_, follower := pair(t, echoing)
 	for _, method := range []string{bidiMethod, serverMethod, clientMethod, "/test.Script/Missing", unaryMethod} {
 		stream := follower.open(method)
-		_ = stream.SendMsg(&message{}) // however it is called
+		_ = stream.SendMsg(&message{}) // in any kind of call
 		_ = stream.CloseSend()
 		_ = stream.end()
 		_, unary := follower.router.Now().Peer.unary.Load(method)
@@ -41,7 +41,7 @@ func TestRequirement43AnyNodeAnswers(t *testing.T) {
 	}
 }
 
-// metadata of every shape: more than one value, binary, empty.
+// colours is metadata of every kind: more than one value, binary, empty.
 func colours() metadata.MD {
 	return metadata.MD{
 		"colour":     {"red", "green"},
@@ -59,12 +59,12 @@ func requireColours(t testing.TB, where string, all ...metadata.MD) {
 		for k := range got {
 			require.False(t, strings.HasPrefix(k, "eldest-"), "%s: %s is the curators' own", where, k)
 		}
-		// gRPC shows its own encoding of the details to the caller, too.
+		// The caller also receives gRPC's own encoding of the details.
 		require.LessOrEqual(t, len(got["grpc-status-details-bin"]), 1, where)
 	}
 }
 
-// witness is what a handler saw, for comparison between nodes.
+// witness is what a handler received, for comparison between nodes.
 type witness struct {
 	md       metadata.MD
 	method   string
@@ -75,7 +75,7 @@ func (w *witness) sees(ctx context.Context) {
 	w.md, _ = metadata.FromIncomingContext(ctx)
 	w.method, _ = grpc.Method(ctx)
 	_, w.deadline = ctx.Deadline()
-	delete(w.md, ":authority") // two servers
+	delete(w.md, ":authority") // it differs between the two servers
 }
 
 // strange is a status with details, which must arrive exactly once.
@@ -92,9 +92,9 @@ func requireStrange(t testing.TB, err error) {
 	require.Equal(t, status.Convert(strange()).Proto().String(), status.Convert(err).Proto().String())
 }
 
-// Row 44: all three kinds of streams, with what is beside the messages; the handler decides when its header
-// goes, before any message in either direction, and when it has received enough. A half-close is passed on, and
-// the service may go on sending after it.
+// Row 44: all three kinds of streams, with their metadata. The handler decides when its header is
+// sent, before any message in either direction, and when it has received enough. A half-close is
+// passed on, and the service may continue to send after it.
 func TestRequirement44Streams(t *testing.T) {
 	var saw witness
 	s := &script{stream: func(stream grpc.ServerStream) error {
@@ -170,7 +170,7 @@ func TestRequirement44Streams(t *testing.T) {
 	})
 }
 
-// Row 44: the caller's end is the service's: a cancel, and a deadline.
+// Row 44: when the caller ends its call, by a cancel or a deadline, the handler's context ends.
 func TestRequirement44CancelAndDeadline(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -188,15 +188,16 @@ func TestRequirement44CancelAndDeadline(t *testing.T) {
 		requireCode(t, codes.Canceled, etcdtest.Take(t, done, "the caller"))
 		require.ErrorIs(t, etcdtest.Take(t, ended, "the handler's end"), context.Canceled)
 
-		_, err := n.unary(etcdtest.ContextFor(t, 2*time.Second), "") // the handler begins before that
+		_, err := n.unary(etcdtest.ContextFor(t, 2*time.Second), "") // the handler begins before the deadline
 		requireCode(t, codes.DeadlineExceeded, err)
 		etcdtest.Take(t, began, "the handler")
 		require.Error(t, etcdtest.Take(t, ended, "the handler's end"))
 	})
 }
 
-// Row 58: what HTTP/2 lets through and gRPC's own client does not send, texts with other
-// characters and odd names, is the service's at each node; and so is what the service answers.
+// Row 58: metadata that HTTP/2 allows and gRPC's own client does not send, such as non-ASCII values
+// and unusual keys, reaches the service at each node; and so does such metadata of the service's
+// answer.
 func TestRow58OddMetadata(t *testing.T) {
 	var saw witness
 	texts := metadata.MD{"text": {"plain", "é", "with\ttab"}, "x!odd": {"odd"}, "x!odd-bin": {"\x00\xff"}, "plain": {"too"}}

@@ -28,7 +28,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// fuzzCall is a call and how the handler answers it, as the fuzzer makes them up.
+// fuzzCall is a call, and how the handler answers it, as the fuzzer generates them.
 type fuzzCall struct {
 	stream, deadline bool
 	key, value       string
@@ -37,7 +37,7 @@ type fuzzCall struct {
 	text             string
 }
 
-// callView is all that can be seen of a call, by the caller and by the handler.
+// callView is everything that the caller and the handler can see of a call.
 type callView struct {
 	code            codes.Code
 	text            string
@@ -56,10 +56,10 @@ type handlerView struct {
 	deadline bool // the caller's
 }
 
-// distant is a deadline that nobody meets, and that is known again where it arrives.
+// distant is a deadline that does not pass, and that the handler can recognise.
 const distant = time.Hour
 
-// recorder is the service: it keeps what it sees and answers as the fuzzCall has it.
+// recorder is the service: it records what it sees, and answers as the fuzzCall defines.
 type recorder struct {
 	mu       sync.Mutex
 	fuzzCall fuzzCall
@@ -102,7 +102,7 @@ func (r *recorder) handle(ctx context.Context, in []byte, set func(header, trail
 func (r *recorder) script() *script {
 	return &script{unary: func(ctx context.Context, in *message) (*message, error) {
 		err := r.handle(ctx, in.GetValue(), func(header, trailer metadata.MD) {
-			_, _ = grpc.SetHeader(ctx, header), grpc.SetTrailer(ctx, trailer) // which may be impossible ones
+			_, _ = grpc.SetHeader(ctx, header), grpc.SetTrailer(ctx, trailer) // which may be invalid
 		})
 		return in, err
 	}, stream: func(stream grpc.ServerStream) error {
@@ -117,7 +117,7 @@ func (r *recorder) script() *script {
 	}}
 }
 
-// call makes a sketched call, and returns what came of it.
+// call makes the call that a fuzzCall describes, and returns what the caller and the handler saw.
 func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s fuzzCall) callView {
 	t.Helper()
 	r.begin(s)
@@ -136,7 +136,7 @@ func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s fuzzCall) callVie
 		var stream grpc.ClientStream
 		if stream, err = conn.NewStream(ctx, anyStream, bidiMethod); err == nil {
 			if err = errors.Join(stream.SendMsg(in), stream.CloseSend()); errors.Is(err, io.EOF) {
-				err = nil // it is over already, and receiving says how
+				err = nil // the stream has ended already, and RecvMsg returns the status
 			}
 			for err == nil {
 				if err = stream.RecvMsg(out); err == nil {
@@ -158,8 +158,8 @@ func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s fuzzCall) callVie
 	return a
 }
 
-// FuzzForwarded: whatever a caller sends beside and in its messages, and whatever a
-// handler answers: nobody can tell whether there was a node in between (row 44). A status without a header stays one.
+// FuzzForwarded: for all metadata and messages of a caller, and all answers of a handler, neither
+// can detect whether there was a node in between (row 44). A status without a header stays one.
 func FuzzForwarded(f *testing.F) {
 	f.Add(false, true, "colour", "red", []byte("\x00\xff"), []byte("hello"), uint8(0), "")
 	f.Add(true, false, "colour-bin", "\x00,\xff", []byte(""), []byte(""), uint8(0), "")
@@ -177,7 +177,7 @@ func FuzzForwarded(f *testing.F) {
 
 	r := &recorder{}
 	leader, follower := pair(f, r.script())
-	same := grpc.WithAuthority("called.test") // what is dialled differs
+	same := grpc.WithAuthority("called.test") // the dialled addresses differ
 	direct, hopped := dialTo(f, leader.address, same), dialTo(f, follower.address, same)
 
 	f.Fuzz(func(t *testing.T, stream, deadline bool, key, value string, binary, payload []byte, code uint8, text string) {
@@ -189,14 +189,14 @@ func FuzzForwarded(f *testing.F) {
 		require.LessOrEqual(t, uint32(one.code), uint32(19))
 		other := r.call(t, hopped, s)
 		switch {
-		case strings.HasPrefix(s.key, "eldest-"): // the curators' own
+		case strings.HasPrefix(s.key, "eldest-"): // reserved for curators
 			require.Contains(t, []codes.Code{one.code, codes.InvalidArgument, codes.Unavailable}, other.code)
 			require.NotContains(t, other.trailer, servedKey)
 			return
-		case strings.HasPrefix(s.key, "grpc-"): // gRPC's own
+		case strings.HasPrefix(s.key, "grpc-"): // reserved for gRPC
 			return
 		case one.handler.called && !other.handler.called:
-			// Only the hop's own metadata can be too much for the leader.
+			// Only with the hop's own metadata it can be too much for the leader.
 			require.Equal(t, codes.Internal, other.code, "%v", other.text)
 			require.Greater(t, 2*(len(s.key)+len(value))+len(binary)*4/3, DefaultMaxMetadata-1024)
 			return
@@ -209,17 +209,16 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// FuzzHop: what says that it was forwarded is a hop that a curator wrote, or is refused;
-// no caller's metadata becomes a hop on the way to the leader; and what the service sees
-// there is what the caller sent, whatever that was.
+// FuzzHop: metadata of a hop was written by a curator, or is refused; no caller's metadata becomes
+// a hop on the way to the leader; and the service receives there exactly what the caller sent.
 func FuzzHop(f *testing.F) {
 	for _, seed := range []struct{ token, from, key, value string }{
 		{"7", "node", "red", "green"},
 		{"-1", "%zz", "", "\x00"},
-		{"+7", "n", "a", "b"}, // a number, and not as a curator writes it
+		{"+7", "n", "a", "b"}, // a number, but not as a curator writes it
 		{"007", "n", "a", "b"},
 		{"9223372036854775808", "n\xff \n", "a", "b"},
-		{"7", "a/b?c#d%2F", "eldest-hop", "8"}, // a caller who claims a hop
+		{"7", "a/b?c#d%2F", "eldest-hop", "8"}, // a caller that claims a hop
 		{"7", "n", "eldest-from", "root"},
 		{"7", "n", "eldest-user-agent", "somebody else"},
 		{"7", "n", "eldest-authority", "somewhere else"},
@@ -253,16 +252,16 @@ func FuzzHop(f *testing.F) {
 		_, err = hopOf(with(t, metadata.MD{hopKey: {token, token}}))
 		requireCode(t, codes.InvalidArgument, err)
 
-		// The caller's metadata, on its way; gRPC has no upper case.
+		// The caller's metadata, on the way to the leader; gRPC has no upper case.
 		key = strings.ToLower(key)
 		caller := metadata.MD{":authority": {"called"}}
 		caller[key] = append(caller[key], value, value)
 		sent := toLeader(with(t, caller), hop{token: h.token, from: from})
-		for key, values := range sent { // or gRPC's client refuses the call
+		for key, values := range sent { // otherwise gRPC's client refuses the call
 			require.True(t, plainKey(key) || key[0] == ':', "%q", key)
 			require.True(t, strings.HasSuffix(key, "-bin") || !slices.ContainsFunc(values, unprintable), "%q: %q", key, values)
 		}
-		// gRPC writes what is its own anew, in the place of the caller's.
+		// gRPC replaces the caller's values of gRPC's own keys.
 		sent["content-type"], sent["user-agent"], sent[":authority"] = []string{"application/grpc"}, []string{"the hop's"}, []string{"leader:1"}
 		got, err := hopOf(with(t, sent))
 		require.NoError(t, err)
@@ -275,7 +274,7 @@ func FuzzHop(f *testing.F) {
 		}
 		require.Equal(t, caller, seen)
 
-		// What a leader's trailer says of the hop is not passed on.
+		// What a leader's trailer contains about the hop is not passed on.
 		trailer := metadata.Join(h.served(), metadata.Pairs(unaryKey, "", "content-type", "application/grpc", "k", value))
 		require.Equal(t, metadata.MD{"k": {value}}, toCaller(trailer))
 	})
@@ -285,7 +284,7 @@ func with(t *testing.T, md metadata.MD) context.Context {
 	return metadata.NewIncomingContext(t.Context(), md.Copy())
 }
 
-// A token that is a number, and not as a curator writes it, is no hop of a curator's.
+// A token that is a number, but is not written as a curator writes it, is not a hop of a curator.
 func TestHopIsWrittenOneWay(t *testing.T) {
 	for _, token := range []string{"+7", "07", "7_0", " 7", "7 ", "0x7", "７"} {
 		_, err := hopOf(with(t, metadata.MD{hopKey: {token}}))
@@ -317,8 +316,7 @@ func zipped(data []byte) []byte {
 	return out.Bytes()
 }
 
-// plainHTTP is a client of HTTP/2 that knows nothing of gRPC, so that it can send what no
-// gRPC client would.
+// plainHTTP is an HTTP/2 client without gRPC, so that it can send what no gRPC client would.
 func plainHTTP(t testing.TB) *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
 	transport.Protocols.SetUnencryptedHTTP2(true)
@@ -337,7 +335,8 @@ func post(t *testing.T, client *http.Client, address, method, encoding string, b
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		// What the transport does not send, or the server ends without an answer.
+		// The transport has refused to send the request, or the server has ended it without an
+		// answer.
 		require.NotContains(t, err.Error(), "Client.Timeout", "the call hangs")
 		return 0, "no answer"
 	}
@@ -353,9 +352,8 @@ func post(t *testing.T, client *http.Client, address, method, encoding string, b
 	return resp.StatusCode, code
 }
 
-// FuzzWire: frames of any kind, torn, too long, compressed or not, and any number of
-// them: the follower and the leader answer alike, no handler is called twice, and both go
-// on answering.
+// FuzzWire: frames of any kind, truncated, too long, compressed or not, and any number of them. The
+// follower and the leader answer alike, no handler is called twice, and both continue to answer.
 func FuzzWire(f *testing.F) {
 	hello := onWire(0, wrapped("hello"))
 	for _, seed := range [][]byte{
@@ -390,8 +388,8 @@ func FuzzWire(f *testing.F) {
 		require.LessOrEqual(t, leader.calls.Load(), int64(2))
 		require.Zero(t, follower.calls.Load())
 		require.Equal(t, oneHTTP, otherHTTP)
-		// Of two messages that cannot be read, a follower may come to the second before the
-		// handler has said what it thinks of the first.
+		// If two messages cannot be read, a follower may read the second before the handler has
+		// returned its error for the first.
 		if mistakes := []string{"8", "12", "13"}; !stream || !slices.Contains(mistakes, one) || !slices.Contains(mistakes, other) {
 			require.Equal(t, one, other)
 		}

@@ -15,23 +15,23 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errNotBegun is the end of an attempt that came too late, for a tenure or for a connection. The call has not
-// been anywhere, and there is another route now.
+// errNotBegun is the result of an attempt that came too late for a tenure or a connection. The call
+// has not been sent anywhere, and there is another route now.
 var errNotBegun = errors.New("the call has not begun")
 
 // errEnded is the result of a handler whose goroutine ended without returning.
 var errEnded = status.Error(codes.Internal, "eldest: the handler ended its goroutine")
 
-// serve runs the call here, as the leader. It blocks until the handler
-// has returned, or the tenure has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended
-// before the call had begun; then all that the caller sent can be received again.
+// serve runs the call here, as the leader. It blocks until the handler has returned, or the tenure
+// has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended before the
+// call had begun; then everything that the caller sent can be received again.
 //
-// A stream has begun when its handler is called. A unary call has begun when its handler has the message:
-// decoding a large one takes time, in which the tenure may end.
+// A stream has begun when its handler is called. A unary call has begun when its handler has the
+// message: decoding a large one takes time, in which the tenure may end.
 //
-// The handler has a goroutine of its own, because a call is answered on the goroutine of gRPC,
-// and the end of a tenure must be answered at once although the handler still runs: it may be
-// in a receive that only the end of the call ends.
+// The handler has its own goroutine. A call is answered on gRPC's goroutine, and the end of a
+// tenure must be answered at once although the handler still runs: the handler may be in a receive
+// that only the end of the call ends.
 func (v *incoming) serve(t *tenure) error {
 	v.progress.tries(RefusalTenureEnded)
 	v.progress.enter(WayServed)
@@ -45,7 +45,7 @@ func (v *incoming) serve(t *tenure) error {
 	since := time.Now()
 	err := v.dispatch(t, m)
 	if errors.Is(err, errNotBegun) {
-		v.until = v.until.Add(time.Since(since)) // the caller's own time, in which it sends its message
+		v.until = v.until.Add(time.Since(since)) // the time in which the caller sends its message does not count
 		v.progress.enter(wayWaiting)
 	}
 	return err
@@ -97,7 +97,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 	}
 	cancel(t.Cause())
 	begun, busy, gone := c.end(v.tenureEnded(t, t.Cause(), false))
-	if begun && !busy { // in the stream, it goes on only when the call is answered
+	if begun && !busy { // a handler that is in the stream returns only when the call is answered
 		select {
 		case out := <-ended:
 			return v.result(c, t, out)
@@ -123,9 +123,10 @@ type outcome struct {
 	early error // why the handler was not called
 }
 
-// invoke calls the handler. If its outcome is not awaited any more it is dropped, but for a panic:
-// a panic is passed on to the goroutine of gRPC, where interceptors that recover from panics
-// are, and if the call has been answered it ends the process as it does in gRPC.
+// invoke calls the handler. If nothing waits for its outcome any more, the outcome is dropped,
+// except for a panic: a panic is passed on to gRPC's goroutine, where interceptors that recover
+// from panics run. If the call has been answered already, the panic ends the process as it does in
+// gRPC.
 func (v *incoming) invoke(c *call, m *method, ended chan<- outcome, abandoned <-chan struct{}) {
 	out := outcome{err: errEnded}
 	returned := false
@@ -176,7 +177,7 @@ func (v *incoming) result(c *call, t *tenure, out outcome) error {
 	case out.err == nil:
 		return nil
 	case gone != nil && errors.Is(out.err, gone):
-		return gone // our own, which the handler met in a receive or a send
+		return gone // this node's answer, which the handler got from a receive or a send
 	}
 	lost := t.Cause()
 	return tenureID{v.cfg.Elector.Election, t.Token}.classify(v.caller.Context(), out.err, lost, func(untouched bool) error {
@@ -187,14 +188,14 @@ func (v *incoming) result(c *call, t *tenure, out outcome) error {
 	})
 }
 
-// handlerPanicError is a panic of a handler, with its stack: it goes on on another
+// handlerPanicError is a panic of a handler, with its stack: it is raised again on another
 // goroutine.
 type handlerPanicError struct {
 	value any
 	stack []byte
 }
 
-// Error is what an interceptor that recovers prints, or the runtime.
+// Error returns the text that the runtime prints, or an interceptor that recovers.
 func (p *handlerPanicError) Error() string {
 	return fmt.Sprintf("%v\n\nin a handler:\n%s", p.value, p.stack)
 }
@@ -217,12 +218,12 @@ type call struct {
 	commit func()
 
 	mu    sync.Mutex
-	begun bool  // from then on it goes nowhere else
+	begun bool  // then it cannot be sent elsewhere
 	busy  int   // receives and sends under way
 	gone  error // the answer, if the tenure has ended
 }
 
-// newCall returns the stream of a call to a method in no tenure.
+// newCall returns the stream of a call to a method, outside any tenure.
 func newCall(ctx context.Context, stream grpc.ServerStream, m *method) *call {
 	many := m.stream != nil && m.stream.ClientStreams
 	return &call{
@@ -255,8 +256,8 @@ func (c *call) begin() {
 	}
 }
 
-// RecvMsg fails from the end of the tenure on, also where a message has come by then, which may be long
-// after the call. A unary call begins.
+// RecvMsg fails after the end of the tenure, also if a message has arrived by then, which may be
+// long after the call. A unary call begins when it receives its message.
 func (c *call) RecvMsg(m any) error {
 	return c.during(c.decoding.RecvMsg, m, func() error {
 		if err := c.over(); err != nil {
@@ -267,12 +268,13 @@ func (c *call) RecvMsg(m any) error {
 	})
 }
 
-// SendMsg fails from the end of the tenure on.
+// SendMsg fails after the end of the tenure.
 func (c *call) SendMsg(m any) error {
 	return c.during(c.decoding.SendMsg, m, func() error { return nil })
 }
 
-// during does one of the two, and then, unless that failed or the tenure ended meanwhile, done.
+// during calls do, a receive or a send, and then done, unless do failed or the tenure ended
+// meanwhile.
 func (c *call) during(do func(any) error, m any, done func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,20 +292,21 @@ func (c *call) during(do func(any) error, m any, done func() error) error {
 	return cmp.Or(c.gone, err)
 }
 
-// end ends the traffic of the call with an answer, unless it has ended with one already, and returns that. begun
-// reports whether the call has begun; it does not begin after this. busy reports whether the handler is in a
-// receive or a send.
+// end sets the answer of a call whose tenure has ended, unless it has one already, and returns it
+// as gone. begun reports whether the call has begun; it cannot begin after this. busy reports
+// whether the handler is in a receive or a send.
 func (c *call) end(answer error) (begun, busy bool, gone error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone == nil { // or the handler has it already, and will return it
+	if c.gone == nil { // otherwise the handler has the first one already, and will return it
 		c.gone = answer
 	}
 	return c.begun, c.busy > 0, c.gone
 }
 
-// settle is called when the handler has returned. A call whose tenure has not ended meanwhile has begun, at the
-// latest now: it is about to be answered. gone is the answer of a call whose tenure has ended, or nil.
+// settle is called when the handler has returned. If the tenure has not ended meanwhile, the call
+// begins now at the latest: it is about to be answered. gone is the answer of a call whose tenure
+// has ended, or nil.
 func (c *call) settle() (begun bool, gone error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

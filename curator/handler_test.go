@@ -19,7 +19,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// recovering has a node recover from panics in an interceptor, and report them.
+// recovering makes a node recover from panics in an interceptor, and report them.
 func recovering(to chan<- any) func(*Config) {
 	return func(cfg *Config) {
 		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
@@ -34,8 +34,8 @@ func recovering(to chan<- any) func(*Config) {
 	}
 }
 
-// A panic in a handler reaches the interceptors in front, as in gRPC, although it was on
-// another goroutine; its stack is in it. A handler that ends its goroutine has answered nothing.
+// A panic in a handler reaches the interceptors in front, as in gRPC, although it happened on
+// another goroutine; it includes its stack. A handler that ends its goroutine has given no answer.
 func TestPanicReachesTheInterceptors(t *testing.T) {
 	recovered := make(chan any, 2)
 	n := newNode(t, "n", recovering(recovered))
@@ -50,11 +50,10 @@ func TestPanicReachesTheInterceptors(t *testing.T) {
 	requireCode(t, codes.DataLoss, n.open(bidiMethod).end())
 	require.ErrorIs(t, (<-recovered).(error), errDeposed)
 	requireCode(t, codes.Internal, n.call("exit"))
-	n.loses() // and nothing of them is left in it
+	n.loses() // no handler is left in the tenure
 }
 
-// Where nobody recovers a panic ends the process, whether the handler is awaited
-// or not.
+// If no interceptor recovers, a panic ends the process, whether the handler is awaited or not.
 func TestPanicEndsTheProcess(t *testing.T) {
 	if how := os.Getenv("ELDEST_TEST_PANIC"); how != "" {
 		panics(t, how)
@@ -90,9 +89,9 @@ func panics(t *testing.T, how string) {
 	etcdtest.Take(t, make(chan struct{}), "the end")
 }
 
-// The interceptors of the server are called around every call at each node that it comes to, those of the
-// curator around the handlers of the leader, with messages. Services of Config.Local are answered by each node,
-// whoever leads, interceptors and all; their unknown methods are not the leader's.
+// The interceptors of the server are called around every call at each node that it comes to, those
+// of the curator around the handlers of the leader, with messages. Every node answers services of
+// Config.Local, with interceptors; their unknown methods are not forwarded to the leader.
 func TestInterceptorsAndLocalServices(t *testing.T) {
 	var front, unary, stream, local atomic.Int64
 	own := &script{unary: func(context.Context, *message) (*message, error) { return &message{Value: []byte("own")}, nil }, stream: echoes}
@@ -147,7 +146,7 @@ func TestInterceptorsAndLocalServices(t *testing.T) {
 	})
 }
 
-// choosy lets no second message through.
+// choosy refuses the second message.
 type choosy struct {
 	grpc.ServerStream
 	messages int
@@ -161,7 +160,7 @@ func (c *choosy) RecvMsg(m any) error {
 	return err
 }
 
-// What an interceptor says of the messages is the caller's answer, and the leader's
+// If an interceptor returns an error for a message, that is the caller's answer, and the leader's
 // handler ends.
 func TestInterceptorOfMessages(t *testing.T) {
 	ended := make(chan error, 1)
@@ -185,7 +184,8 @@ func TestInterceptorOfMessages(t *testing.T) {
 	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
 }
 
-// The end of a node waits for everything that it has started, but for a local handler that ignores the end of its call.
+// The end of a node waits for everything that it has started, except a local handler that ignores
+// the end of its call.
 func TestCloseWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "n")

@@ -16,25 +16,24 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// heartbeat finds out that a leader is dead whose connections do not break: its machine
-// lost its power, or a network drops its packets. Without it the calls in flight would
-// hang for as long as gRPC's own pings take, which is at least ten seconds.
+// heartbeat detects a failed leader whose connections do not break: its machine lost power, or a
+// network drops its packets. Without it the calls in flight would hang for as long as gRPC's own
+// pings take, which is at least ten seconds.
 //
 // While calls are in flight it sends requests to the leader's health service, which every node
-// answers in every state. Any answer will do, a refusal as well. It has a connection
-// of its own, because on another one calls may delay the request.
+// answers in every state. Any answer counts, also a refusal. It has its own connection, because
+// calls on the same connection could delay the request.
 type heartbeat struct {
 	every   time.Duration // between two requests
 	timeout time.Duration // of each request
-	misses  int           // in a row that give the connections up
+	misses  int           // in a row, after which the connections are closed
 }
 
-// A leader that does not respond is noticed after 3 to 6 seconds. One that is so busy
-// that it does not answer for two seconds, twice, loses its connections, and the
-// calls on them.
+// A leader that does not respond is detected after 3 to 6 seconds. A leader that is too busy to
+// answer within two seconds, two times in a row, loses its connections and the calls on them.
 var defaultHeartbeat = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
 
-// watch returns when the control connection was closed, here or elsewhere.
+// watch sends the requests. It returns when the control connection was closed, here or elsewhere.
 func (h heartbeat) watch(p *peer, control *link) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
@@ -55,8 +54,8 @@ func (h heartbeat) watch(p *peer, control *link) {
 	}
 }
 
-// answered sends one request. Where the leader allows one stream on a connection, listen has
-// that one and no request can be sent: this proves nothing, and only gRPC's pings remain.
+// answered sends one request. If the leader allows one stream on a connection, listen uses it and
+// no request can be sent: this proves nothing, and only gRPC's pings remain.
 func (h heartbeat) answered(l *link) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -68,9 +67,9 @@ func (h heartbeat) answered(l *link) bool {
 	return there.Addr == nil && l.GetState() == connectivity.Ready
 }
 
-// listen watches whether the leader serves, until the control connection is closed, and passes
-// that on. A leader that stops announces it first, and then new calls wait for the next one. When
-// nothing is known of a leader, it is tried.
+// listen watches whether the leader serves and reports this to serves, until the control connection
+// is closed. A leader that stops announces it first, and then new calls wait for the next leader. A
+// leader whose state is unknown is tried.
 func (h heartbeat) listen(control *link, serves func(bool)) {
 	life := control.calls.Context()
 	for h.follow(life, control, serves) && retry.Sleep(life, h.every) == nil {

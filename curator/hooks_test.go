@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// events collects what the hooks of a node are called with.
+// events collects the events of a node's hooks.
 type events struct {
 	mu  sync.Mutex
 	all []CallEvent
@@ -31,7 +31,7 @@ func (e *events) hooks(cfg *Config) {
 	}})
 }
 
-// take waits for events, and forgets them.
+// take waits for events, and removes them.
 func (e *events) take(t *testing.T) (all []CallEvent) {
 	t.Helper()
 	etcdtest.Eventually(t, func() bool {
@@ -43,7 +43,7 @@ func (e *events) take(t *testing.T) (all []CallEvent) {
 	return all
 }
 
-// listened is a node whose hooks are collected.
+// listened is a node whose events are collected.
 type listened struct {
 	*node
 	events *events
@@ -64,7 +64,7 @@ func listenedPair(t *testing.T, s *script, change ...func(*Config)) (leader, fol
 	return leader, follower
 }
 
-// tells requires what became of a call, which must be the only one, but for its times.
+// tells requires that there is one event, with these values, and returns it.
 func (l listened) tells(t *testing.T, way Way, code codes.Code, refusal Refusal) CallEvent {
 	t.Helper()
 	all := l.events.take(t)
@@ -95,7 +95,7 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 		require.False(t, e.Hop)
 		require.Equal(t, 1, e.Attempts)
 		require.Positive(t, e.Took)
-		for range 2 { // before it is known to be unary, and after
+		for range 2 { // before the method is known to be unary, and after
 			requireCode(t, code, follower.call(in))
 			e = follower.tells(t, WayForwarded, code, 0)
 			require.False(t, e.Hop)
@@ -116,15 +116,15 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 
 	requireCode(t, codes.Unimplemented, leader.conn.Invoke(etcdtest.Context(t), "/nobody.Knows/It", &message{}, &message{}))
 	leader.tells(t, WayServed, codes.Unimplemented, 0)
-	// What every node answers itself is not the elected service.
+	// The services that every node answers itself are not counted.
 	for method, code := range map[string]codes.Code{"Check": codes.OK, "Nothing": codes.Unimplemented} {
 		requireCode(t, code, leader.conn.Invoke(etcdtest.Context(t), "/grpc.health.v1.Health/"+method, &message{}, &message{}))
 	}
 	require.Empty(t, leader.events.all)
 }
 
-// Each reason for which a node answers in the service's place is the event's, at the node
-// that the caller has called, also where it is the leader that has refused.
+// The event has the reason for which a node answers in the service's place, at the node that the
+// caller called, also if the leader has refused.
 func TestHooksOfRefusedCalls(t *testing.T) {
 	ending, began := waiting()
 	short := waits(50 * time.Millisecond)
@@ -148,7 +148,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	t.Run("unreachable", func(t *testing.T) {
 		n := newListened(t, "n", waits(time.Second))
 		n.followsAt(etcdtest.Nowhere(t))
-		for range 2 { // before it is known to be unary, and after
+		for range 2 { // before the method is known to be unary, and after
 			requireRetry(t, n.call(""))
 			e := n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 			require.Positive(t, e.Attempts)
@@ -168,7 +168,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		way.cut()
 		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 		follower.tells(t, WayForwarded, codes.Unavailable, RefusalConnectionLost)
-		leader.tells(t, WayServed, codes.Canceled, 0) // for the leader it is the caller who went away
+		leader.tells(t, WayServed, codes.Canceled, 0) // for the leader the caller has cancelled
 	})
 	t.Run("tenure ended", func(t *testing.T) {
 		leader, follower := listenedPair(t, ending)
@@ -178,7 +178,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 		follower.tells(t, WayForwarded, codes.Unavailable, RefusalTenureEnded)
 		leader.tells(t, WayServed, codes.Unavailable, RefusalTenureEnded)
-		// The reason is between the nodes.
+		// The reason is passed only between the nodes.
 		leader.leads(9, ending)
 		follower.follows(leader.node, 9)
 		stream := follower.open(bidiMethod)
@@ -195,7 +195,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		follower.follows(leader.node, 6)
 		requireRetry(t, follower.call(""))
 		follower.tells(t, WayRefused, codes.Unavailable, RefusalWrongNode)
-		e := leader.events.take(t)[0] // the leader is told each time that the call is tried
+		e := leader.events.take(t)[0] // the leader has an event for each attempt of the call
 		e.is(t, WayRefused, codes.Unavailable, RefusalWrongNode)
 		require.True(t, e.Hop)
 	})
@@ -237,7 +237,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	})
 }
 
-// A handler's own trailer, and what it was told elsewhere, is no refusal of a curator's.
+// A handler's own trailer, and an answer that it received elsewhere, is not a refusal of a curator.
 func TestHooksBelieveTheLeaderOnly(t *testing.T) {
 	leader, follower := listenedPair(t, &script{unary: func(ctx context.Context, in *message) (*message, error) {
 		if err := grpc.SetTrailer(ctx, map[string][]string{refusedKey: {"busy", "nothing that there is"}}); err != nil {
@@ -251,7 +251,7 @@ func TestHooksBelieveTheLeaderOnly(t *testing.T) {
 	follower.tells(t, WayForwarded, codes.Unavailable, 0)
 }
 
-// A call counts in one state at a time, and what is held for it while it waits.
+// A call counts in one state at a time, and so do the bytes that are held for it while it waits.
 func TestLoad(t *testing.T) {
 	n := newNode(t, "n", patient, grace(time.Second))
 	is := func(want Load) {
@@ -265,14 +265,14 @@ func TestLoad(t *testing.T) {
 	refusing, leader := newNode(t, "refusing"), newNode(t, "leader")
 	refusing.leadsWhile(7, echoing, expired)
 	n.follows(refusing, 7)
-	second := n.ask(in) // whose message this node has received by now
+	second := n.ask(in) // this node has received its message by now
 	etcdtest.Eventually(t, func() bool { l := n.Load(); return l.Waiting == 2 && l.Held >= 1000 }, "both wait, and a message is held")
 	s, began := waiting()
 	leader.leads(8, s)
 	n.follows(leader, 8)
 	etcdtest.Take(t, began, "a handler")
 	etcdtest.Take(t, began, "the other")
-	is(Load{Forwarding: 2, Held: 2 * 1003}) // until it is known that they have begun
+	is(Load{Forwarding: 2, Held: 2 * 1003}) // until the node has received that they have begun
 	leader.loses()
 	requireRetry(t, etcdtest.Take(t, first, "the first"))
 	requireRetry(t, etcdtest.Take(t, second, "the second"))
@@ -286,7 +286,7 @@ func TestLoad(t *testing.T) {
 	is(Load{})
 }
 
-// A panic in a handler is an event as well, and a panic in a hook is one in the call.
+// A panic in a handler is an event as well, and a panic in a hook is a panic in the call.
 func TestHooksAndPanics(t *testing.T) {
 	recovered := make(chan any, 1)
 	n := newListened(t, "n", recovering(recovered))
@@ -311,7 +311,7 @@ func TestHooksAndPanics(t *testing.T) {
 	require.Equal(t, Load{}, n.Load())
 }
 
-// Each reason has a name of its own, and is found by it.
+// Each reason has its own name, and can be found by it.
 func TestRefusalsHaveNames(t *testing.T) {
 	require.Len(t, Refusals(), int(RefusalStopping))
 	for _, r := range Refusals() {

@@ -16,31 +16,30 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// The metadata of a forwarded call. It travels between two nodes; neither
-// the caller nor the service sees it.
+// The metadata of a forwarded call. Only the two nodes of the hop see it, not the caller or the
+// service.
 const (
 	// hopKey is the token of the tenure that the call is meant for. The node that receives it
 	// serves the call in that tenure or refuses it: the call is not forwarded again.
 	hopKey = "eldest-hop"
-	// fromKey is the id of the node that forwarded, escaped as in a URL.
+	// fromKey is the ID of the node that forwarded the call, escaped as in a URL.
 	fromKey = "eldest-from"
-	// agentKey and authorityKey are what the caller had sent as "user-agent" and
-	// ":authority", in whose places gRPC puts those of the hop.
+	// agentKey and authorityKey are the caller's "user-agent" and ":authority", which gRPC replaces
+	// by those of the hop.
 	agentKey     = "eldest-user-agent"
 	authorityKey = "eldest-authority"
-	// oddKey has in pairs, key and value, what gRPC accepts of a caller and does not send
+	// oddKey has pairs of key and value: metadata that gRPC accepts from a caller but does not send
 	// itself (see odd), and the caller's certificate (see callerKey).
 	oddKey = "eldest-odd-bin"
-	// callerKey names, in the pairs of oddKey, the certificate of the caller, as
-	// DER. It is trusted there and nowhere else: a node of an older version passes on
-	// what a caller sends under the key itself, but writes the pairs
-	// itself, and never with a key like this one.
+	// callerKey is the key of the caller's certificate, as DER, in the pairs of oddKey. It is
+	// trusted only there: a node of an older version passes on metadata that a caller sends with
+	// this key, but it writes the pairs itself, and never with a key like this one.
 	callerKey = "eldest-caller-bin"
-	// servedKey is in the trailer of every answer that a curator gives to a forwarded
-	// call. An answer without it was made up by a connection that broke, or by a server
-	// that is no curator. Its first value is the token. The second, begun, is there if the call
-	// has come to a handler; without it, the call may go to the next leader as it came. (It is this way
-	// round because a handler can add to a trailer, and cannot take anything away.)
+	// servedKey is in the trailer of every answer of a curator to a forwarded call. An answer
+	// without it comes from a broken connection, or from a server that is not a curator. Its first
+	// value is the token. The second value, begun, is present if the call has reached a handler;
+	// without it, the call may be sent unchanged to the next leader. (Begun calls are marked, and
+	// not the others, because a handler can add to a trailer, but cannot remove anything.)
 	servedKey = "eldest-served"
 	begun     = "begun"
 	// unaryKey is in that trailer if the method is unary: one message each way.
@@ -50,22 +49,22 @@ const (
 	refusedKey = "eldest-refused"
 )
 
-// hopKeys are those that come with a hop and with no other call.
+// hopKeys are the keys that only forwarded calls have.
 var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey, callerKey}
 
-// hop is the metadata of a forwarded call. The zero hop is that of a call that
-// comes from a caller.
+// hop is the metadata of a forwarded call. The zero hop means that the call comes from a caller.
 type hop struct {
 	token eldest.Token // > 0: forwarded
 	from  string
-	// verified: the call does come from that node.
+	// verified is set if it was verified that the call comes from that node.
 	verified bool
-	// caller returns the certificate of the caller, as a verified node has passed it on; nil: it has passed on none.
+	// caller returns the caller's certificate, as a verified node has passed it on. nil: it has
+	// passed on none.
 	caller func() *x509.Certificate
 }
 
-// hopOf reads the hop from the metadata of an incoming call. What cannot have been
-// written by a curator is refused.
+// hopOf reads the hop from the metadata of an incoming call. It refuses metadata that no curator
+// can have written.
 func hopOf(ctx context.Context) (hop, error) {
 	malformed := func(key, format string, args ...any) (hop, error) {
 		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata "+key+" is "+format, args...)
@@ -79,7 +78,7 @@ func hopOf(ctx context.Context) (hop, error) {
 	switch {
 	case len(values) > 1:
 		return malformed(hopKey, "there %d times: a call is forwarded once", len(values))
-	case err != nil, token <= 0, strconv.FormatInt(token, 10) != values[0]: // parsing is more liberal than printing
+	case err != nil, token <= 0, strconv.FormatInt(token, 10) != values[0]: // ParseInt accepts more than FormatInt writes
 		return malformed(hopKey, "%.64q, not the token of one tenure", values[0])
 	case odd%2 != 0:
 		return malformed(oddKey, "there %d times: it comes in pairs", odd)
@@ -93,7 +92,7 @@ func hopOf(ctx context.Context) (hop, error) {
 	return h, nil
 }
 
-// served is the trailer by which an answer of a curator is known from one that was made up.
+// served is the trailer that distinguishes an answer of a curator from one that was made up.
 func (h hop) served() metadata.MD {
 	return metadata.Pairs(servedKey, strconv.FormatInt(int64(h.token), 10))
 }
@@ -107,7 +106,7 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	}
 	move(md, "user-agent", agentKey)
 	move(md, ":authority", authorityKey)
-	// gRPC writes the first two anew for the hop.
+	// gRPC writes the first two again for the hop.
 	for _, key := range []string{"content-type", "grpc-accept-encoding", servedKey, oddKey, callerKey} {
 		delete(md, key)
 	}
@@ -128,8 +127,8 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	return md
 }
 
-// passedCaller returns what the node that forwarded a call has passed on of the caller: a function
-// that parses the certificate once, or nil. ctx has the metadata of the hop.
+// passedCaller returns a function that parses, once, the caller's certificate that the forwarding
+// node has passed on, or nil if there is none. ctx has the metadata of the hop.
 func passedCaller(ctx context.Context) func() *x509.Certificate {
 	for pairs := metadata.ValueFromIncomingContext(ctx, oddKey); len(pairs) >= 2; pairs = pairs[2:] {
 		if pairs[0] != callerKey {
@@ -138,7 +137,7 @@ func passedCaller(ctx context.Context) func() *x509.Certificate {
 		return sync.OnceValue(func() *x509.Certificate {
 			cert, err := x509.ParseCertificate([]byte(pairs[1]))
 			if err != nil {
-				return nil // not what that node's crypto/tls has verified
+				return nil // crypto/tls of that node cannot have verified it
 			}
 			return cert
 		})
@@ -146,8 +145,8 @@ func passedCaller(ctx context.Context) func() *x509.Certificate {
 	return nil
 }
 
-// fromCaller returns ctx with the metadata that the caller sent: as if there had been
-// no hop. What only a hop has is removed from a call without one, too.
+// fromCaller returns ctx with the metadata that the caller sent, as if there had been no hop. The
+// keys of a hop are removed from a call without one, too.
 func fromCaller(ctx context.Context, h hop) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
 	if h.token > 0 {
@@ -163,9 +162,9 @@ func fromCaller(ctx context.Context, h hop) context.Context {
 	return metadata.NewIncomingContext(ctx, md)
 }
 
-// odd removes from md what gRPC's server accepts and its client refuses to send, and
-// returns it: keys with other characters than 0-9, a-z, '_', '-' and '.', and texts with
-// others than the printable ones of ASCII. gRPC's protocol has servers accept such texts.
+// odd removes from md what gRPC's server accepts and its client refuses to send, and returns it:
+// keys with characters other than 0-9, a-z, '_', '-' and '.', and values with characters other than
+// printable ASCII. gRPC's protocol requires servers to accept such values.
 func odd(md metadata.MD) metadata.MD {
 	var found metadata.MD
 	for key, values := range md {
@@ -201,8 +200,8 @@ func move(md metadata.MD, from, to string) {
 	}
 }
 
-// toCaller removes from a header or a trailer of the leader what is not the
-// service's: what gRPC writes anew, or else the caller would have it twice.
+// toCaller removes from a header or a trailer of the leader what is not the service's: the keys of
+// the hop, and what gRPC writes again, which the caller would otherwise have twice.
 func toCaller(md metadata.MD) metadata.MD {
 	for _, key := range []string{"content-type", "grpc-status-details-bin", servedKey, unaryKey, refusedKey} {
 		delete(md, key)

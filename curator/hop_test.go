@@ -26,7 +26,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// authority signs certificates for nodes, by their ids.
+// authority signs certificates for nodes, by their IDs.
 type authority struct {
 	*etcdtest.Authority
 	t testing.TB
@@ -37,20 +37,21 @@ func newAuthority(t testing.TB) *authority {
 	return &authority{etcdtest.NewAuthority(t), t}
 }
 
-// as are the credentials of a client that wants to meet id.
+// as are the credentials of a client that expects the server id.
 func (a *authority) as(id string, own ...tls.Certificate) credentials.TransportCredentials {
 	cfg := a.Client(own...)
 	cfg.ServerName = id
 	return credentials.NewTLS(cfg)
 }
 
-// secure has a node prove that it is id, and ask the same of leaders and of callers.
+// secure gives a node the certificate of id, and makes it require certificates of leaders and
+// callers.
 func (a *authority) secure(id string) func(*Config) {
 	return a.asking(id, tls.RequireAndVerifyClientCert)
 }
 
-// mutual has a node prove that it is id and ask for certificates of callers who have one;
-// it believes hops of nodes only.
+// mutual gives a node the certificate of id, and makes it request certificates of callers. It
+// accepts hops only from nodes.
 func (a *authority) mutual(id string) func(*Config) {
 	secure := a.asking(id, tls.VerifyClientCertIfGiven)
 	return func(cfg *Config) {
@@ -67,7 +68,7 @@ func (a *authority) asking(id string, callers tls.ClientAuthType) func(*Config) 
 	}
 }
 
-// pair is a leader and a follower that are secured.
+// pair is a leader and a follower with TLS.
 func (a *authority) pair(s *script, secure func(id string) func(*Config), change ...func(*Config)) (leader, follower *node) {
 	a.t.Helper()
 	leader = newNode(a.t, "leader", append([]func(*Config){secure("leader")}, change...)...)
@@ -77,18 +78,18 @@ func (a *authority) pair(s *script, secure func(id string) func(*Config), change
 	return leader, follower
 }
 
-// from is a node as somebody with certificates, or none, calls it.
+// from is a node, called with certificates or without.
 func (a *authority) from(n *node, certificates ...tls.Certificate) *node {
 	a.t.Helper()
 	name := n.cfg.Elector.NodeID
 	return &node{t: n.t, address: n.address, conn: dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(name, certificates...)))}
 }
 
-// callOf is a call of a node's script by somebody with a certificate.
+// callOf is a call of a node's script with a caller's certificate.
 func (a *authority) callOf(n *node) error { return a.from(n, a.Issue("caller")).call("") }
 
-// Row 50: TLS with certificates of one's own, for the listener and for the hop; a server that listens at the
-// leader's address and is another one is not asked.
+// Row 50: TLS with own certificates, for the listener and for the hop. A different server that
+// listens at the leader's address receives no calls.
 func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	a := newAuthority(t)
 	leader, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -100,11 +101,11 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	}}, a.secure)
 	require.NoError(t, a.callOf(leader))
 	require.NoError(t, a.callOf(follower))
-	plain := newNode(t, "plain", waits(10*time.Millisecond)) // not over a connection in plain text
+	plain := newNode(t, "plain", waits(10*time.Millisecond)) // a connection in plain text fails
 	plain.follows(leader, 7)
 	plain.untouched("")
 
-	for token, secured := range []func(string) func(*Config){a.secure, newAuthority(t).secure} { // a node's, but another one; nobody's that is known
+	for token, secured := range []func(string) func(*Config){a.secure, newAuthority(t).secure} { // a certificate of another node; a certificate of an unknown authority
 		impostor := newNode(t, "leader", secured(map[int]string{0: "impostor", 1: "leader"}[token]))
 		impostor.leads(eldest.Token(8+token), echoing)
 		follower.follows(impostor, eldest.Token(8+token))
@@ -117,8 +118,8 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	}
 }
 
-// Credentials are the user's to find: that may take its time, and hold up only the call that needs
-// them; and there may be none.
+// Config.PeerCredentials may take its time, and delays only the call that needs the credentials;
+// and there may be none.
 func TestPeerCredentials(t *testing.T) {
 	asked, release := make(chan struct{}, 2), make(chan struct{}) // two connections
 	leader, follower := newNode(t, "leader"), newNode(t, "follower", func(cfg *Config) {
@@ -143,11 +144,11 @@ func TestPeerCredentials(t *testing.T) {
 	require.NoError(t, etcdtest.Take(t, slow, "an answer here: that leader leads no more"))
 }
 
-// Where the listener speaks TLS, and nothing was said of the hop, no call leaves in plain text,
-// whatever options there are beside: New refuses that, and nobody would be dialled. Credentials in PeerOptions hold where
-// there is no PeerCredentials.
+// If the listener uses TLS, and there are no credentials for the hop, no call is sent in plain
+// text, with any other options: New refuses that, and no leader would be dialled. Credentials in
+// PeerOptions are used if there is no PeerCredentials.
 //
-// Fails when any option of a connection is taken for its credentials.
+// Fails when any option of a connection counts as credentials.
 func TestNoPlainTextBesideTLS(t *testing.T) {
 	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
 	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})
@@ -177,8 +178,8 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 	require.Zero(t, leader.calls.Load(), "sent in plain text")
 }
 
-// A leader that speaks no TLS is not spoken to in plain text by nodes that are to use it:
-// not a byte of a request leaves.
+// Nodes that must use TLS send nothing in plain text to a leader without TLS: not a byte of a
+// request leaves.
 func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -193,20 +194,20 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 				return
 			}
 			heard := make([]byte, 64<<10)
-			n, _ := conn.Read(heard) // nobody answers: the other side says what it says first
+			n, _ := conn.Read(heard) // no answer is needed: the client sends first
 			got <- heard[:n]
 			_ = conn.Close()
 		}
 	}()
 	follower.followsAt(tap.Addr().String())
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		_, err := a.from(follower).unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "password", secret), secret)
 		require.True(t, requireRetry(t, err).GetNothingApplied())
 		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
 	}
 	heard := etcdtest.Take(t, got, "the attempt")
 	require.NotEmpty(t, heard)
-	require.Equal(t, byte(22), heard[0], "a TLS handshake") // and nothing else is said before it is done
+	require.Equal(t, byte(22), heard[0], "a TLS handshake") // before it is done nothing else is sent
 	require.NotContains(t, string(heard), secret)
 }
 
@@ -232,7 +233,7 @@ func (c meteredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// On one connection a certificate crosses in full once: HTTP/2 compresses headers that repeat.
+// On one connection a certificate is sent in full once: HTTP/2 compresses headers that repeat.
 func TestCallerCostsLittle(t *testing.T) {
 	a := newAuthority(t)
 	var bytes atomic.Int64
@@ -256,7 +257,7 @@ func TestCallerCostsLittle(t *testing.T) {
 }
 
 // The certificate counts as metadata of the hop: a large one is refused by the limit as other
-// metadata is, an ordinary one leaves room for the caller's.
+// metadata is, and an ordinary one leaves enough for the caller's metadata.
 func TestCallerWithinMaxMetadata(t *testing.T) {
 	a := newAuthority(t)
 	leader, follower := a.pair(echoing, a.mutual, func(cfg *Config) { cfg.MaxMetadata = 8 << 10 })
@@ -276,8 +277,8 @@ func TestCallerWithinMaxMetadata(t *testing.T) {
 	}
 }
 
-// BenchmarkCaller is what it costs a forwarded unary call over TLS that the caller has shown
-// a certificate, and that the leader's handler asks for it.
+// BenchmarkCaller is the cost of a forwarded unary call over TLS if the caller has shown a
+// certificate, and if the leader's handler calls Caller.
 func BenchmarkCaller(b *testing.B) {
 	a := newAuthority(b)
 	_, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {

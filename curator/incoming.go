@@ -29,16 +29,16 @@ type incoming struct {
 	name   string
 	hop    hop
 	caller *replay
-	// until is how long the call may wait for a leader, and for a connection to it. The time that the caller
-	// takes to send its message does not count.
+	// until is when the wait for a leader, and for a connection to it, ends. The time that the
+	// caller takes to send its message does not count.
 	until    time.Time
 	progress *progress
 	// last is the answer of the last attempt, if the call has not begun there.
 	last error
 }
 
-// unsentError is the end of an attempt in which the call has not begun: another route can be
-// tried. It is the answer if there is none in time.
+// unsentError is the result of an attempt in which the call has not begun: another route can be
+// tried. It is the answer if there is no other route in time.
 type unsentError struct{ error }
 
 // receive is called by gRPC for each call to a service that is not local. It blocks until
@@ -66,9 +66,9 @@ func (c *Curator) receive(_ any, stream grpc.ServerStream) (answer error) {
 	return v.answer()
 }
 
-// answer tries one route after the other until the call is answered. A call that has not
-// begun, because it was too late for a tenure or did not reach the leader, is tried again:
-// there is another route now, or will be if the leader is dead.
+// answer tries one route after another until the call is answered. A call that has not begun,
+// because it was too late for a tenure or did not reach the leader, is tried again: there is
+// another route now, or there will be one if the leader has failed.
 func (v *incoming) answer() error {
 	for attempt := 0; ; attempt++ {
 		to, err := v.attempt()
@@ -136,7 +136,8 @@ func (v *incoming) pause(seen *route, while time.Duration) (bool, error) {
 	return v.router.Pause(v.caller.Context(), seen, while, v.until), nil
 }
 
-// enter lets the call wait, with what it has sent so far. It returns false if there is no room.
+// enter adds the call, with what it has sent so far, to the waiting calls. It returns false if
+// there is no room.
 func (v *incoming) enter() bool {
 	enough, _ := v.caller.room()
 	return enough && v.backlog.enter(v.caller.from)
@@ -152,7 +153,7 @@ func (v *incoming) overloaded() error {
 	}.err()
 }
 
-// unrouted is the answer to a call that went nowhere.
+// unrouted is the answer to a call for which there is no route.
 func (v *incoming) unrouted(token eldest.Token, reason Refusal, why error) error {
 	return refusal{reason: reason, election: v.cfg.Elector.Election, token: token, untouched: true, why: why.Error()}.err()
 }
@@ -170,7 +171,7 @@ func unknownMethod(name string) error {
 	return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
 }
 
-// split takes the full name of a method apart.
+// split splits the full name of a method.
 func split(name string) (service, method string) {
 	name = strings.TrimPrefix(name, "/")
 	if at := strings.LastIndexByte(name, '/'); at >= 0 {

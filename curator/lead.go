@@ -10,9 +10,9 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// lead is the lead function of this node: it serves a tenure until the tenure is lost,
-// or there is a reason to give it up. It returns when nothing of the tenure is running
-// any more, because then the successor may begin.
+// lead is the lead function of this node: it serves a tenure until the tenure is lost, or there is
+// a reason to give it up. It returns when nothing of the tenure is running any more, because then
+// the successor may begin.
 func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 	t := newTenure(ctx, l.Token(), func() bool { return l.Holds(0) })
 	late := make(chan error, 1)
@@ -47,8 +47,8 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 		err = gaveUp(result)
 	case err = <-late:
 	}
-	// If the node resigns there is time: no new calls first, then the end of those that run,
-	// while this node still leads, then the end of the tenure.
+	// If the node resigns, it still leads for a while: first it takes no new calls, then it waits
+	// for those that run, and then it ends the tenure.
 	cause := err
 	if cause == nil {
 		cause = context.Cause(ctx)
@@ -64,11 +64,11 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 	return err
 }
 
-// errPastDeadline is the end of a tenure by the clock, before the timer has fired.
+// errPastDeadline is the cause if the clock ends a tenure before the timer has fired.
 var errPastDeadline = fmt.Errorf("%w: the deadline has passed", eldest.ErrSessionLost)
 
-// newTenure makes a tenure that has no methods yet. holds reads the clock: whether the tenure is certain at
-// this moment.
+// newTenure makes a tenure without methods. holds reads the clock and reports whether the tenure is
+// certain at this moment.
 func newTenure(ctx context.Context, token eldest.Token, holds func() bool) *tenure {
 	return &tenure{Token: token, Calls: routing.NewCalls(ctx, func() error {
 		if !holds() {
@@ -78,7 +78,7 @@ func newTenure(ctx context.Context, token eldest.Token, holds func() bool) *tenu
 	})}
 }
 
-// gaveUp is the end of a tenure whose background function returned.
+// gaveUp is the error of a tenure whose background function returned err.
 func gaveUp(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: Config.Background returned", eldest.ErrResigned)

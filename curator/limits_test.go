@@ -24,7 +24,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Limits have defaults, and what cannot be one is refused.
+// Limits have defaults, and an invalid limit is refused.
 func TestLimitsHaveDefaults(t *testing.T) {
 	n := newNode(t, "n")
 	require.Equal(t, []int{DefaultMaxMessage, DefaultMaxMetadata, DefaultMaxStreams}, []int{n.cfg.MaxMessage, n.cfg.MaxMetadata, n.cfg.MaxStreams})
@@ -35,8 +35,8 @@ func TestLimitsHaveDefaults(t *testing.T) {
 	require.ErrorContains(t, err, "Config.MaxStreams")
 }
 
-// sized sends a message of so many bytes in all, as a unary call and in a stream, and
-// requires the code of both; a small one comes first in the stream.
+// sized sends a message of size bytes in all, as a unary call and in a stream, and requires the
+// code of both. In the stream a small message comes first.
 func sized(t *testing.T, n *node, size int, want codes.Code, options ...grpc.CallOption) {
 	t.Helper()
 	payload := strings.Repeat("x", size-1-protowire.SizeVarint(uint64(size-2)))
@@ -46,13 +46,14 @@ func sized(t *testing.T, n *node, size int, want codes.Code, options ...grpc.Cal
 	stream := n.open(bidiMethod, options...)
 	stream.send("first")
 	stream.expect("first")
-	_ = stream.SendMsg(&message{Value: []byte(payload)}) // the stream's end says what became of it
+	_ = stream.SendMsg(&message{Value: []byte(payload)}) // the end of the stream has the result
 	_ = stream.CloseSend()
 	require.Equal(t, []codes.Code{want, want}, []codes.Code{status.Code(err), status.Code(stream.end())})
 }
 
-// A message over the limit is refused where it comes in, called directly and forwarded,
-// compressed or not; one that meets the limit passes. gRPC's own option for the same comes later, and counts.
+// A message over the limit is refused at the node that receives it, called directly and forwarded,
+// compressed or not; a message of exactly the limit is accepted. gRPC's own option for the limit is
+// applied later, and overrides it.
 func TestMaxMessage(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -69,7 +70,7 @@ func TestMaxMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, echoing, func(t *testing.T, n, _ *node) {
 				compressions := [][]grpc.CallOption{nil}
-				if name == "lower" { // what is large takes its time under the race detector
+				if name == "lower" { // large messages take long under the race detector
 					compressions = append(compressions, []grpc.CallOption{grpc.UseCompressor(gzip.Name)})
 				}
 				for _, options := range compressions {
@@ -81,15 +82,15 @@ func TestMaxMessage(t *testing.T) {
 	}
 }
 
-// The leader's limit holds where the follower's is higher: its refusal is passed on, as the call's own fault,
-// and the call is not tried again.
+// If the leader's limit is lower than the follower's, it counts: the leader's refusal is passed on,
+// as the call's own fault, and the call is not tried again.
 func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
 	var refused atomic.Int64
 	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxMessage = 1000 })
 	leader.leads(7, echoing)
 	follower := newNode(t, "follower", refusals(&refused))
 	follower.follows(leader, 7)
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		sized(t, follower, 1000, codes.OK)
 		sized(t, follower, 1001, codes.ResourceExhausted)
 		refused.Store(0)
@@ -98,8 +99,8 @@ func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
 	}
 }
 
-// A message over the limit of the node that the caller talks to ends the call, here and
-// at the leader.
+// A message over the limit of the node that the caller is connected to ends the call, here and at
+// the leader.
 func TestMessageOverTheLimit(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	leader := newNode(t, "leader")
@@ -118,8 +119,8 @@ func TestMessageOverTheLimit(t *testing.T) {
 	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
 }
 
-// What is too large takes no memory at a node, however large it says it is, and however
-// small it was when it came.
+// A message that is too large takes no memory at a node, whatever length its frame has, and however
+// small it was when it arrived.
 func TestOversizedMessagesTakeNoMemory(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	client := plainHTTP(t)
@@ -143,8 +144,8 @@ func TestOversizedMessagesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// More metadata than the limit does not come in; what fits a follower and not the leader,
-// for the hop's own, is refused, too, and not tried again.
+// A call with more metadata than the limit is refused. So is one that fits a follower but not the
+// leader, because of the hop's own metadata, and it is not tried again.
 func TestMaxMetadata(t *testing.T) {
 	much := func(n *node, size int) error {
 		_, err := n.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", size)), "")
@@ -170,8 +171,8 @@ func TestMaxMetadata(t *testing.T) {
 	requireCode(t, codes.Internal, much(follower, 4096))
 }
 
-// Calls over the limit of a connection wait for one of it to end; other connections are
-// not concerned. A follower's calls share a connection, and wait there as well.
+// Calls over the limit of a connection wait until one of its calls ends; other connections are not
+// affected. A follower's calls share a connection, and wait there as well.
 func TestMaxStreams(t *testing.T) {
 	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.MaxStreams = 2 }), newNode(t, "follower")
 	leader.leads(7, echoing)
@@ -188,8 +189,8 @@ func TestMaxStreams(t *testing.T) {
 	}
 }
 
-// An answer is its sender's business, unless a follower has a limit among its options: then
-// the call is over, and nobody knows what was done; the connection and others go on.
+// Answers have no limit, unless a follower has one among its options. Then the call ends, and it is
+// unknown whether it was carried out; the connection and other calls continue.
 func TestLargeAnswers(t *testing.T) {
 	leader, follower := pair(t, &script{unary: func(_ context.Context, in *message) (*message, error) {
 		return &message{Value: make([]byte, len(in.GetValue())<<10)}, nil
@@ -199,7 +200,7 @@ func TestLargeAnswers(t *testing.T) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<20)))
 	})
 	careful.follows(leader, 7)
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		for _, n := range []*node{leader, follower} {
 			out, err := n.unary(etcdtest.Context(t), large, unlimited)
 			require.NoError(t, err)
@@ -212,8 +213,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// Names that a local service cannot have are refused by New, which does not touch the listener. All other bad
-// input is in tests/badinput.
+// New refuses names that a local service cannot have, and does not touch the listener. All other
+// bad input is in tests/badinput.
 func TestBadLocalServices(t *testing.T) {
 	cfg := Config{
 		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
@@ -234,7 +235,7 @@ func TestBadLocalServices(t *testing.T) {
 	}
 	require.NoError(t, cfg.Listener.Close(), "New has not touched it")
 
-	// A listener on a path of the file system is one that others on the machine can dial.
+	// A listener on a path of the file system is one that other processes of the machine can dial.
 	t.Chdir(t.TempDir())
 	at := func(path string) net.Listener {
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -253,7 +254,7 @@ func TestBadLocalServices(t *testing.T) {
 	follower.answers("")
 }
 
-// What cannot be served in a tenure is refused, and nothing of the service is registered.
+// Services that cannot be served in a tenure are refused, and nothing of them is registered.
 func TestBadServices(t *testing.T) {
 	nothing, silent, twice, strict := describe("test.Nothing"), describe("test.Silent"), describe("test.Twice"), describe("test.Strict")
 	nothing.Methods[0].Handler = nil

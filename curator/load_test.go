@@ -54,8 +54,8 @@ func TestThousandConcurrentForwardedCalls(t *testing.T) {
 	require.EqualValues(t, calls, leader.calls.Load())
 }
 
-// buffers counts those that gRPC has out, so that one that is not given back is
-// found. (One that is given back twice panics.)
+// buffers counts the buffers that gRPC has taken, in order to find one that is not freed. (One that
+// is freed twice panics.)
 type buffers struct {
 	mem.BufferPool
 	out atomic.Int64
@@ -78,8 +78,8 @@ func (p *buffers) join(cfg *Config) {
 	cfg.PeerOptions = append(cfg.PeerOptions, experimental.WithBufferPool(p))
 }
 
-// Row 44: 64 MiB in either direction at once, in messages of all sizes; and messages
-// larger than any default. All buffers go back to where they came from.
+// Row 44: 64 MiB in both directions at the same time, in messages of all sizes; and messages larger
+// than any default. All buffers are returned to their pool.
 func TestRequirement44LargeStreams(t *testing.T) {
 	t.Parallel()
 	const total = 64 << 20
@@ -90,7 +90,7 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	for i := range block {
 		block[i] = byte(random.Uint32())
 	}
-	long := 4 * etcdtest.Patience // under the race detector, too
+	long := 4 * etcdtest.Patience // long enough for the race detector
 	stream := follower.openWith(etcdtest.ContextFor(t, long), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
 	sent, got := sha256.New(), sha256.New()
 	sending := asking(func() error {
@@ -117,7 +117,7 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	require.Equal(t, sent.Sum(nil), got.Sum(nil))
 
 	big := string(make([]byte, 20<<20))
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		out, err := follower.unary(etcdtest.ContextFor(t, long), big, grpc.MaxCallRecvMsgSize(1<<30))
 		require.NoError(t, err)
 		require.Len(t, out, len(big))
@@ -125,8 +125,8 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return p.out.Load() == 0 }, "all buffers are given back")
 }
 
-// Row 44: a reader that does not read holds up the sender, on both ways through a
-// follower: what is under way is bounded by the windows.
+// Row 44: a receiver that does not read blocks the sender, in both directions through a follower:
+// what is under way is bounded by the windows.
 func TestRequirement44FlowControl(t *testing.T) {
 	t.Parallel()
 	const message = 1 << 16
@@ -151,7 +151,7 @@ func TestRequirement44FlowControl(t *testing.T) {
 			}
 		}
 	}})
-	// Window and a little more at each of the connections on the way.
+	// The window and a little more at each of the connections in between.
 	const bound = 3 * (streamWindow/message + 4)
 
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
@@ -192,8 +192,8 @@ func settled(t testing.TB, n *atomic.Int64) {
 	}, "it stands still")
 }
 
-// stubStream is a stream that plays messages, and fails at one of its operations: as gRPC
-// treats messages and buffers.
+// stubStream is a stream that supplies messages, and fails at one of its operations. It treats
+// messages and buffers as gRPC does.
 type stubStream struct {
 	grpc.ServerStream
 	pool     *buffers
@@ -245,8 +245,9 @@ func (p *stubStream) Header() (metadata.MD, error) { return metadata.MD{}, nil }
 func (p *stubStream) Trailer() metadata.MD         { return hop{token: 7}.served() }
 func (p *stubStream) CloseSend() error             { return nil }
 
-// Each message's buffers are given back exactly once (twice would panic), wherever a
-// direction fails, before or after gRPC has taken the message; also where a handler cannot decode it, or it comes too late.
+// The buffers of each message are freed exactly once (twice would panic), wherever a direction
+// fails, before or after gRPC has accepted the message; also if a handler cannot decode it, or if
+// it comes too late.
 func TestFramesAreGivenBack(t *testing.T) {
 	const messages = 5
 	for at := range 2*messages + 3 {
@@ -262,7 +263,7 @@ func TestFramesAreGivenBack(t *testing.T) {
 					switch move {
 					case "requests":
 						r.requests(said.again(), leader, func(error) {})
-						r.requests(said.again(), leader, func(error) {}) // and once more, for the next leader
+						r.requests(said.again(), leader, func(error) {}) // once more, for the next leader
 						if at == 0 {
 							require.Equal(t, 2*messages, leader.sent)
 						}
@@ -271,7 +272,7 @@ func TestFramesAreGivenBack(t *testing.T) {
 					default:
 						stream := describe("test.Script").Streams[at%3]
 						c := newCall(context.Background(), caller, &method{stream: &stream})
-						_ = c.RecvMsg(&message{}) // 4096 zeros are no message
+						_ = c.RecvMsg(&message{}) // 4096 zeros are not a valid message
 						if early {
 							_, _, _ = c.end(errDeposed)
 						}
@@ -286,11 +287,11 @@ func TestFramesAreGivenBack(t *testing.T) {
 	}
 }
 
-// costBar is how much more a forwarded unary call may take than one at the leader: the
-// medians of both, measured in turns.
+// costBar is the maximum ratio of the medians of a forwarded unary call and of one at the leader.
+// The two are measured alternately.
 const costBar = 2.5
 
-// way is a connection to the leader's service, and what calls took on it.
+// way is a connection to the leader's service, and the durations of the calls on it.
 type way struct {
 	conn *grpc.ClientConn
 	took []time.Duration
@@ -310,7 +311,7 @@ func (w *way) median() time.Duration {
 	return w.took[len(w.took)/2]
 }
 
-// newWays returns the two ways, with connections and buffers made.
+// newWays returns the two ways. Their connections and buffers exist already.
 func newWays(t testing.TB) (direct, forwarded *way) {
 	leader, follower := pair(t, echoing)
 	direct, forwarded = &way{conn: leader.conn}, &way{conn: follower.conn}
@@ -321,8 +322,8 @@ func newWays(t testing.TB) (direct, forwarded *way) {
 	return direct, forwarded
 }
 
-// BenchmarkUnary is what a unary call costs a caller that waits for its answer: at the
-// leader, and through a follower.
+// BenchmarkUnary is the cost of a unary call for a caller that waits for its answer: at the leader,
+// and through a follower.
 func BenchmarkUnary(b *testing.B) {
 	direct, forwarded := newWays(b)
 	for name, w := range map[string]*way{"direct": direct, "forwarded": forwarded} {
@@ -337,9 +338,9 @@ func BenchmarkUnary(b *testing.B) {
 	}
 }
 
-// TestForwardedUnaryCost holds the bar: taking turns, whatever else the machine does
-// meets both alike. On a machine that is busy with much else, which costs programs that change
-// goroutines more often more, it is tried again for a minute.
+// TestForwardedUnaryCost requires costBar. The calls alternate, so that other load of the machine
+// affects both alike. Other load costs programs that switch goroutines more often more, so on a
+// busy machine it is tried again for a minute.
 func TestForwardedUnaryCost(t *testing.T) {
 	direct, forwarded := newWays(t)
 	var ratio float64

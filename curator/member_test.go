@@ -17,14 +17,15 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// run starts a node in a real election, which serves its id and its token. It is stopped with the test.
+// run starts a node in a real election. It serves its ID and its token, and is stopped with the
+// test.
 func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 	t.Helper()
 	m := &member{node: &node{t: t}, etcd: etcdtest.Shared(t).Client(t), done: make(chan error, 1)}
 	cfg := Config{
 		Elector: elector.Config{
 			Election: election, NodeID: id, Source: elector.Always(elector.Client(m.etcd)),
-			Session: lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
+			Session: lease.Config{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
 		Listener: listen(t), Wait: etcdtest.Patience,
@@ -74,7 +75,7 @@ func (m *member) end(cause error) error {
 	return err
 }
 
-// becomes waits for a status that is wanted.
+// is waits for a status that want accepts.
 func (m *member) is(want func(elector.Status) bool) elector.Status {
 	m.t.Helper()
 	s, err := m.Watch().NextWhere(etcdtest.Context(m.t), want)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// network is between the nodes: the test can swallow all that goes over it, or break it.
+// network is between the nodes: the test can drop everything that is sent over it, or break it.
 type network struct {
 	mu    sync.Mutex
 	conns map[*wire]bool
-	dead  atomic.Bool // a black hole from now on, for connections that are there
+	dead  atomic.Bool // existing connections drop everything from now on
 	gone  atomic.Bool // new connections are broken at once from now on
 	late  atomic.Bool // nothing arrives until it is false again
 	dials atomic.Int64
@@ -48,7 +48,7 @@ func (n *network) open() int {
 	return len(n.conns)
 }
 
-// cut breaks all connections, as the death of a process does.
+// cut breaks all connections, as the crash of a process does.
 func (n *network) cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,7 +57,7 @@ func (n *network) cut() {
 	}
 }
 
-// Read swallows what arrives over a dead network.
+// Read drops what arrives over a dead network.
 func (w *wire) Read(b []byte) (int, error) {
 	for {
 		read, err := w.Conn.Read(b)

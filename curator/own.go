@@ -17,17 +17,17 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// registerOwn registers the services of the curator's own. They answer for this node and are never forwarded.
-// Their streams end when the node is about to stop, so that a server can
-// stop gracefully although the callers do not hang up. They read the status at each question, so they
-// need no goroutine and are never behind.
+// registerOwn registers the curator's own services. They answer for this node and are never
+// forwarded. Their streams end when the node is about to stop, so that the server can stop
+// gracefully while callers still watch. They read the status for each answer, so they need no
+// goroutine and are always up to date.
 func (c *Curator) registerOwn(r grpc.ServiceRegistrar) {
 	curatorpb.RegisterCuratorServer(r, announcer{Curator: c})
 	healthpb.RegisterHealthServer(r, health{Curator: c})
 }
 
-// untilStopping returns a stream's context that ends also when the node is about to stop, and what
-// releases it.
+// untilStopping returns a stream's context that also ends when the node is about to stop, and a
+// function that releases it.
 func (c *Curator) untilStopping(caller context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(caller)
 	release := context.AfterFunc(c.answering, cancel)
@@ -37,7 +37,7 @@ func (c *Curator) untilStopping(caller context.Context) (context.Context, func()
 	}
 }
 
-// streamEnd is the status with which a stream ends: the caller's own end is the caller's.
+// streamEnd is the status with which a stream ends: that of the caller's context if it has ended.
 func (c *Curator) streamEnd(caller context.Context) error {
 	if c.isStopping() && caller.Err() == nil {
 		return status.Error(codes.Unavailable, "this node is stopping; can be retried at another one")
@@ -53,8 +53,8 @@ type announcer struct {
 	*Curator
 }
 
-// CurrentLeader sends the status at once and after each change. A caller that reads
-// slowly receives the newest; flow control holds up only this stream.
+// CurrentLeader sends the status at once and after each change. A caller that reads slowly receives
+// the newest one; flow control delays only this stream.
 func (a announcer) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.ServerStreamingServer[curatorpb.CurrentLeaderResponse]) error {
 	ctx, stop := a.untilStopping(stream.Context())
 	defer stop()
@@ -76,7 +76,8 @@ func (a announcer) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.
 	}
 }
 
-// response is a status at this moment, for a caller: in a process that was suspended, the tenure may be over.
+// response is a status at this moment, for a caller: if the process was suspended, the tenure may
+// be over.
 func (c *Curator) response(s elector.Status) *curatorpb.CurrentLeaderResponse {
 	me := c.cfg.Elector
 	r := &curatorpb.CurrentLeaderResponse{
@@ -94,29 +95,27 @@ func (c *Curator) response(s elector.Status) *curatorpb.CurrentLeaderResponse {
 	return r
 }
 
-// The names that the health service answers for. They are about this node, never about the
-// leader.
+// The names that the health service answers for. They are about this node, not about the leader.
 const (
 	// healthAll: requests are served, here or by the leader.
 	healthAll = ""
 	// healthLeader: this node leads.
 	healthLeader = "leader"
-	// healthAlive: this node answers. It is the heartbeat of peers while calls are in flight.
+	// healthAlive: this node answers. Peers use it for heartbeats while calls are in flight.
 	healthAlive = "alive"
 	// healthServing: a tenure of this node is served. Peers watch it: a leader that stops
 	// announces it before it refuses the first call.
 	healthServing = "serving"
 )
 
-// health is the gRPC health service. gRPC's own implementation keeps a copy of the state,
-// and its streams end only with the caller, so that no server with a watching client
-// could stop gracefully.
+// health is the gRPC health service. gRPC's own implementation keeps a copy of the state, and its
+// streams end only with the caller, so a server with a watching client could not stop gracefully.
 type health struct {
 	healthpb.UnimplementedHealthServer
 	*Curator
 }
 
-// Check answers for one name; one that is not known is NotFound, as the protocol requires.
+// Check answers for one name. An unknown name is NotFound, as the protocol requires.
 func (h health) Check(_ context.Context, q *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	is := h.health(q.GetService())
 	if is == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
@@ -134,15 +133,15 @@ func (h health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.He
 	return &healthpb.HealthListResponse{Statuses: all}, nil
 }
 
-// Watch answers for one name at once and after each change. A name that is not known
-// is reported as unknown, and the stream stays open, as the protocol requires.
+// Watch answers for one name at once and after each change. An unknown name is reported as unknown,
+// and the stream stays open, as the protocol requires.
 func (h health) Watch(q *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx, stop := h.untilStopping(stream.Context())
 	defer stop()
 	statuses, routes := h.elector.Watch(), h.router.Reader()
 	sent := healthpb.HealthCheckResponse_ServingStatus(-1)
 	for {
-		var err error // the caller has gone; or the node is stopping, which is sent
+		var err error // the caller has disconnected; or the node is stopping, and its status is still sent
 		if q.GetService() == healthServing {
 			_, err = routes.Next(ctx)
 		} else {
@@ -160,8 +159,8 @@ func (h health) Watch(q *healthpb.HealthCheckRequest, stream healthpb.Health_Wat
 	}
 }
 
-// health is the present state of a name. Calls cannot be forwarded to a leader without an address,
-// so a node that follows it serves nothing.
+// health is the current state of a name. A node that follows a leader without an address serves
+// nothing, because it cannot forward calls.
 func (c *Curator) health(name string) healthpb.HealthCheckResponse_ServingStatus {
 	var is bool
 	switch s := c.Status(); name {
@@ -171,7 +170,7 @@ func (c *Curator) health(name string) healthpb.HealthCheckResponse_ServingStatus
 	case healthLeader:
 		is = s.Role() == elector.Leading && !c.isStopping()
 	case healthAlive:
-		is = true // also while it stops: calls that are in flight may yet end well
+		is = true // also while it stops: calls in flight may still succeed
 	case healthServing:
 		is = c.router.Now().Tenure != nil && !c.isStopping()
 	default:
@@ -189,17 +188,17 @@ type roleAnswer struct {
 	Role string `json:"role"`
 	// Node is the ID of this node.
 	Node string `json:"node"`
-	// Leader is the ID of the node that leads, and Address where it takes requests;
-	// Token names its tenure. Empty and 0 while this node is unknown.
+	// Leader is the ID of the node that leads, and Address where it takes requests; Token names its
+	// tenure. They are empty and 0 while the role is unknown.
 	Leader  string `json:"leader"`
 	Address string `json:"address"`
 	Token   int64  `json:"token"`
 }
 
-// RoleHandler returns an HTTP handler for load balancers: 200 while this node has the
-// role, else 503, with the role, the node, and the leader's id, address and token as a
-// JSON object. A node that is stopping has no role for it: it takes no more calls. It answers GET and HEAD, and may be
-// mounted at any path. It never blocks, and works before, during
+// RoleHandler returns an HTTP handler for load balancers. It answers 200 while this node has the
+// role, else 503, with the role, the node, and the leader's ID, address and token as a JSON object.
+// A node that is stopping answers 503 for every role, because it takes no more calls. The handler
+// answers GET and HEAD, and may be mounted at any path. It never blocks, and works before, during
 // and after Run.
 func (c *Curator) RoleHandler(want elector.Role) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +210,7 @@ func (c *Curator) RoleHandler(want elector.Role) http.Handler {
 		}
 		s := c.Status()
 		now := c.response(s)
-		// Texts and a number: it cannot fail.
+		// It has only strings and a number, so it cannot fail.
 		body, _ := json.Marshal(roleAnswer{
 			Role: s.Role().String(), Node: now.GetThisNodeId(),
 			Leader: now.GetLeaderNodeId(), Address: now.GetLeaderAddress(), Token: now.GetToken(),
@@ -223,13 +222,13 @@ func (c *Curator) RoleHandler(want elector.Role) http.Handler {
 			code = http.StatusOK
 		}
 		w.WriteHeader(code)
-		_, _ = w.Write(append(ascii(body), '\n')) // a caller that hung up needs no answer
+		_, _ = w.Write(append(ascii(body), '\n')) // fails if the caller has disconnected
 	})
 }
 
-// ascii writes all other characters in a text of JSON with JSON's own escapes, which mean the
-// same. Names of nodes may be read on a terminal, and encoding/json escapes
-// only the first 32 of the characters that one would obey.
+// ascii writes all other characters of a JSON text as JSON's own escapes, which mean the same.
+// Names of nodes may be printed on a terminal, and encoding/json escapes only the first 32 of the
+// characters that a terminal interprets.
 func ascii(text []byte) []byte {
 	var out []byte
 	for _, r := range string(text) {

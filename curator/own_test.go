@@ -28,14 +28,14 @@ const (
 	roleFollowing = curatorpb.CurrentLeaderResponse_ROLE_FOLLOWING
 )
 
-// leaders reads a stream and checks each answer against what any answer must be.
+// leaders reads a stream and checks each answer against the rules for all answers.
 type leaders struct {
 	t      testing.TB
 	stream grpc.ServerStreamingClient[curatorpb.CurrentLeaderResponse]
 	token  int64
 }
 
-// leaders opens a stream of who leads.
+// leadersFor opens a stream of leaders.
 func (n *node) leadersFor(ctx context.Context) *leaders {
 	n.t.Helper()
 	stream, err := curatorpb.NewCuratorClient(n.conn).CurrentLeader(ctx, &curatorpb.CurrentLeaderRequest{})
@@ -64,8 +64,8 @@ func (l *leaders) next() *curatorpb.CurrentLeaderResponse {
 	return r
 }
 
-// until reads up to an answer with a role, and a reason: a
-// busy machine has other ones in between.
+// until reads up to an answer with a role and a reason. On a busy machine there are other answers
+// in between.
 func (l *leaders) until(role curatorpb.CurrentLeaderResponse_Role, reason string) *curatorpb.CurrentLeaderResponse {
 	l.t.Helper()
 	for {
@@ -83,7 +83,7 @@ func (l *leaders) named(role curatorpb.CurrentLeaderResponse_Role, m *member) in
 	return r.GetToken()
 }
 
-// end reads up to the stream's end.
+// end reads up to the end of the stream, and returns its error.
 func (l *leaders) end() (err error) {
 	for err == nil {
 		_, err = l.stream.Recv()
@@ -91,8 +91,8 @@ func (l *leaders) end() (err error) {
 	return err
 }
 
-// stranger has a key in the election that no program of ours wrote, in front of all
-// that are queued after it.
+// stranger writes a key of another program into the election, in front of all candidates that are
+// queued after it.
 func (m *member) stranger(value []byte) (token int64) {
 	m.t.Helper()
 	key := keys.Candidate(m.cfg.Elector.Election, 0xbad)
@@ -102,7 +102,8 @@ func (m *member) stranger(value []byte) (token int64) {
 	return resp.Header.Revision
 }
 
-// health asks a node for all its names, one by one and as a list.
+// requireHealth requires the status of all names of the health service, read one by one and as a
+// list.
 func (n *node) requireHealth(all, leader, alive, serving bool) {
 	n.t.Helper()
 	client, ctx := healthpb.NewHealthClient(n.conn), etcdtest.Context(n.t)
@@ -124,8 +125,8 @@ func (n *node) role(want elector.Role, method string) *httptest.ResponseRecorder
 	return w
 }
 
-// requireRole asks for each role: 200 for the one it is and 503 for the others, with
-// one body.
+// requireRole reads each RoleHandler: 200 for the role that the node has and 503 for the others,
+// with one body.
 func (n *node) requireRole(is elector.Role, leader *member, token int64) {
 	n.t.Helper()
 	body := roleAnswer{Role: is.String(), Node: n.cfg.Elector.NodeID, Token: token}
@@ -143,11 +144,12 @@ func (n *node) requireRole(is elector.Role, leader *member, token int64) {
 	}
 }
 
-// Row 48: each node sends at once what it knows, and each change, and all of them name the same leader. Row 53:
-// what its health and its role are meanwhile.
+// Row 48: each node sends its status at once, and each change, and all of them name the same
+// leader. Row 53: the health and the role of each node meanwhile.
 func TestRequirement48EachChange(t *testing.T) {
 	election := etcdtest.Election(t)
-	// A stream skips what came and went: a comes back when its stream has said that it had gone.
+	// A stream skips short states: a campaigns again only when its stream has sent that it lost
+	// leadership.
 	rounds := make(chan struct{}, 1)
 	gated := func(cfg *Config) {
 		source := cfg.Elector.Source
@@ -192,8 +194,9 @@ func TestRequirement48EachChange(t *testing.T) {
 	a.requireRole(elector.Leading, a, third)
 }
 
-// A leader that says nothing of an address leads all the same, and who follows it serves nothing; one that cannot be read
-// is unknown, with the reason, however strange (regression 27).
+// A leader without an address leads nevertheless, and a node that follows it serves nothing. A
+// leader whose value cannot be decoded is unknown, with the reason, whatever bytes it has
+// (regression 27).
 func TestCurrentLeaderStrangers(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)
@@ -215,7 +218,7 @@ func TestCurrentLeaderStrangers(t *testing.T) {
 	require.Equal(t, "n\ufffd", m.leadersFor(etcdtest.Context(t)).until(roleFollowing, "").GetLeaderNodeId(), "said, although it is no text")
 }
 
-// named is a codec that takes any value for a node's name, as a user's might.
+// named is a codec that accepts any value as a node's name, as a user's codec might.
 type named struct{}
 
 func (named) Encode(id identity.Identity) ([]byte, error) { return []byte(id.NodeID), nil }
@@ -224,8 +227,8 @@ func (named) Decode(value []byte) (identity.Identity, error) {
 	return identity.Identity{NodeID: string(value), Address: "192.0.2.1:1"}, nil
 }
 
-// A watcher of the health is told at once and at each change of what it asked for, and of
-// nothing else; its stream ends with the node, and its last word is that it does not serve.
+// A watcher of the health receives the status of its name at once and at each change, and of no
+// other name. Its stream ends with the node, and the last status is NOT_SERVING.
 func TestHealthWatch(t *testing.T) {
 	election := etcdtest.Election(t)
 	a := run(t, election, "a")
@@ -259,8 +262,9 @@ func TestHealthWatch(t *testing.T) {
 	}
 }
 
-// A stream ends with its caller, as the caller ended it, or with the node, and a
-// server with streams can stop gracefully. A thousand callers, none of whom reads, hold up neither the node nor each other.
+// A stream ends with its caller, with the caller's code, or with the node, and a server with
+// streams can stop gracefully. A thousand callers that do not read delay neither the node nor each
+// other.
 func TestCurrentLeaderEnds(t *testing.T) {
 	n := newNode(t, "n")
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
@@ -269,7 +273,7 @@ func TestCurrentLeaderEnds(t *testing.T) {
 	cancel()
 	requireCode(t, codes.Canceled, cancelled.end())
 	short, err := curatorpb.NewCuratorClient(n.conn).CurrentLeader(etcdtest.ContextFor(t, 50*time.Millisecond), &curatorpb.CurrentLeaderRequest{})
-	for err == nil { // also where it did not come to a stream in time
+	for err == nil { // also if the stream did not open in time
 		_, err = short.Recv()
 	}
 	requireCode(t, codes.DeadlineExceeded, err)
@@ -294,8 +298,8 @@ func TestCurrentLeaderEnds(t *testing.T) {
 	}
 }
 
-// Whatever others call themselves, an answer does nothing to the terminal on which somebody
-// reads it, and still says it.
+// With any names of nodes, an answer does not affect the terminal on which it is printed, and still
+// contains the names.
 //
 // Fails with json.Marshal alone.
 func TestRoleAnswersAreAscii(t *testing.T) {
@@ -316,7 +320,7 @@ func TestRoleAnswersAreAscii(t *testing.T) {
 	}
 }
 
-// Row 64: a node that is stopping takes no more calls, and says so to load balancers at once.
+// Row 64: a node that is stopping takes no more calls, and RoleHandler reports this at once.
 func TestRow64RoleOfANodeThatStops(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)

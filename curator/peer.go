@@ -24,35 +24,35 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// peer is the leader of one tenure, as the others reach it: over a few connections that are
-// made when calls need them, and one more, the control connection, for heartbeats.
+// peer is the leader of one tenure, as followers reach it: over a few connections that are made
+// when calls need them, and one more, the control connection, for heartbeats.
 //
-// A caller's calls share a connection while any of them is in flight, so that one whose
-// streams are not read holds up itself and not all others.
+// The calls of a caller share a connection while any of them is in flight, so a caller that does
+// not read its streams delays only itself.
 //
-// Invariant: once closed, it has no connection and makes none. While it has one for calls it has a control connection, and
-// that is watched.
+// Invariant: once closed, it has no connection and makes none. While it has a connection for calls,
+// it has a control connection, and that is watched.
 type peer struct {
 	leader elector.Leader
 	linger time.Duration
 	dial   func(elector.Leader) (*link, error)
-	// watch watches the leader over the control connection, until that is given up. It does not block.
+	// watch watches the leader over the control connection until that is closed. It does not block.
 	watch func(p *peer, control *link)
 	// goroutines are those that close connections.
 	goroutines *sync.WaitGroup
 
-	// dialling is held while a connection is made. That asks the user for credentials, which
-	// must not hold up the end of the peer.
+	// dialling is held while a connection is made. That calls Config.PeerCredentials, a function of
+	// the user, which must not delay Close.
 	dialling sync.Mutex
 
 	mu      sync.Mutex
 	links   []*link
 	control *link
 	shares  map[any]*share // by caller
-	closed  error          // why
+	closed  error          // the reason, once closed
 
-	// unary are the names of the methods that the leader has marked as unary. It serves
-	// them, so their number is bounded.
+	// unary has the names of the methods that the leader has marked as unary. It serves them, so
+	// their number is bounded.
 	unary sync.Map
 	// warned: it was logged that this leader cannot be reached.
 	warned sync.Once
@@ -61,12 +61,12 @@ type peer struct {
 // link is one connection to a leader.
 type link struct {
 	*grpc.ClientConn
-	// calls are those in flight. Their context ends when the connection is given up.
+	// calls are those in flight. Their context ends when the connection is aborted.
 	calls *routing.Calls
-	// sending counts the messages that are being sent. One that stays long is held up: by a
-	// handler that does not read, or by what is under way before it.
+	// sending counts the messages that are being sent. It stays above 0 if a message is delayed: by
+	// a handler that does not read, or by what is under way before it.
 	sending atomic.Int64
-	// impostor: the server that was reached last was not the leader.
+	// impostor is set if the server that was reached last was not the leader.
 	impostor atomic.Bool
 }
 
@@ -82,12 +82,12 @@ type share struct {
 // maxLinks is how many connections a peer has for calls, at most.
 const maxLinks = 4
 
-// Leader returns who it is.
+// Leader returns the leader.
 func (p *peer) Leader() elector.Leader { return p.leader }
 
-// take returns a place for one call of a caller, which ends with done. It does
-// not block: gRPC dials behind it. The error is errNotBegun, with the reason, if the connections were closed, or that of
-// an address which cannot be dialled at all.
+// take returns the share for one call of a caller; the call ends with done. It does not block: gRPC
+// dials in the background. The error is errNotBegun, with the reason, if the connections were
+// closed, or that of an address which cannot be dialled at all.
 func (p *peer) take(caller any) (*share, error) {
 	if s, err := p.present(caller); s != nil || err != nil {
 		return s, err
@@ -95,7 +95,7 @@ func (p *peer) take(caller any) (*share, error) {
 	p.dialling.Lock()
 	defer p.dialling.Unlock()
 	if s, err := p.present(caller); s != nil || err != nil {
-		return s, err // another call was quicker
+		return s, err // another call has made the connection
 	}
 	l, err := p.dial(p.leader)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *peer) take(caller any) (*share, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed != nil, p.control == nil && control == nil: // all were given up in this moment
+	case p.closed != nil, p.control == nil && control == nil: // all connections were closed meanwhile
 		err := fmt.Errorf("%w: %w", errNotBegun, cmp.Or(p.closed, errAborted))
 		l.abort(err)
 		if control != nil {
@@ -123,7 +123,7 @@ func (p *peer) take(caller any) (*share, error) {
 		p.watch(p, control)
 	}
 	p.links = append(p.links, l)
-	return p.begin(&share{peer: p, link: l, caller: caller}) // now: after a stall it may be given up before any call uses it
+	return p.begin(&share{peer: p, link: l, caller: caller}) // now: after a stall it may be closed before any call uses it
 }
 
 func (p *peer) hasControl() bool {
@@ -132,7 +132,7 @@ func (p *peer) hasControl() bool {
 	return p.control != nil
 }
 
-// present finds a place on the connections that there are; nil if one is to be made.
+// present returns a share of an existing connection; nil if a connection must be made.
 func (p *peer) present(caller any) (*share, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *peer) present(caller any) (*share, error) {
 
 var errAborted = errors.New("the connection was closed")
 
-// begin begins a call of a caller. The caller of this holds mu.
+// begin begins a call of a caller. mu must be held.
 func (p *peer) begin(s *share) (*share, error) {
 	if err := s.link.calls.Begin(true); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotBegun, err)
@@ -181,7 +181,7 @@ func (s *share) done() {
 	s.link.calls.End(true)
 }
 
-// send sends a message, and notes that it is being sent.
+// send sends a message, and counts it while it is being sent.
 func (s *share) send(there interface{ SendMsg(m any) error }, f *rawframe.Frame) error {
 	s.link.sending.Add(1)
 	s.sending.Add(1)
@@ -211,9 +211,9 @@ func (p *peer) abort(reason error) {
 	}
 }
 
-// Close gives the connections up, for good: each when the last call there has ended, after
-// the linger at the latest. A leader that resigned has just answered its last calls, and the
-// news of the next one may be quicker than the answers.
+// Close closes the connections for good: each when its last call has ended, after the linger at the
+// latest. A leader that resigned has just answered its last calls, and the next leader may become
+// known before these answers arrive.
 func (p *peer) Close(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,15 +231,15 @@ func (p *peer) Close(reason error) {
 	}
 }
 
-// abort has the connection closed, and calls in flight there end. Only the first reason
-// counts. It does not block: where the other end does not read, closing takes gRPC seconds.
+// abort closes the connection in the background, and calls in flight there end. Only the first
+// reason counts. It does not block: if the other end does not read, closing takes gRPC seconds.
 func (l *link) abort(reason error) { l.calls.Cancel(reason) }
 
-// aborted reports whether the connection was given up.
+// aborted reports whether abort was called.
 func (l *link) aborted() bool { return l.calls.Cause() != nil }
 
-// load compares connections: fewer calls are better, and any number of them is better than
-// one message that is held up.
+// load compares connections: fewer calls are better, and any number of calls is better than one
+// message that is delayed.
 func (l *link) load() int {
 	if l.sending.Load() > 0 {
 		return l.calls.Running() + math.MaxInt32
@@ -247,20 +247,21 @@ func (l *link) load() int {
 	return l.calls.Running()
 }
 
-// The pace of a connection between two nodes.
+// The timing of a connection between two nodes.
 const (
-	// pingEvery is the least that gRPC's client allows; hence the heartbeat beside it.
+	// pingEvery is the shortest interval that gRPC's client allows; hence the additional heartbeat.
 	pingEvery   = 10 * time.Second
 	pingTimeout = 3 * time.Second
-	// pingLimit is what the server allows; it ends connections that ping more often.
+	// pingLimit is the shortest interval that the server allows; it ends connections that ping more
+	// often.
 	pingLimit = 5 * time.Second
-	// A leader that cannot be dialled is tried again this often: calls fail meanwhile.
+	// The backoff and the timeout for dialling a leader; calls fail meanwhile.
 	dialFirst, dialLimit, dialTimeout = 50 * time.Millisecond, time.Second, 5 * time.Second
 )
 
-// How much may be under way to a reader who does not read, on a stream and on all of a
-// connection. They are fixed because gRPC otherwise measures each connection with a ping
-// for every message, which costs a short forwarded call a quarter of its time.
+// How many bytes may be under way to a receiver that does not read, on a stream and on all of a
+// connection. They are fixed because gRPC otherwise measures each connection with a ping for every
+// message, which costs a short forwarded call a quarter of its time.
 const (
 	streamWindow = 512 << 10
 	connWindow   = 4 << 20
@@ -268,24 +269,23 @@ const (
 
 var errNoCredentials = errors.New("Config.PeerCredentials has none for it")
 
-// secured returns an error unless options have credentials, be they insecure ones. It does not
-// dial.
+// secured returns an error unless options include credentials, which may be insecure ones. It does
+// not dial.
 func secured(options []grpc.DialOption) error {
 	conn, err := grpc.NewClient("passthrough:///leader", options...)
 	if err != nil {
-		return err // gRPC requires them, too
+		return err // gRPC requires credentials, too
 	}
 	return conn.Close()
 }
 
 // dialer returns the function that makes connections to leaders.
 //
-// The limits of calls are the business of the caller and the service, so none are set
-// here; and nothing is sent twice on our account: what may have reached the leader may
-// have been carried out.
+// No limits of calls are set here, because the caller and the service set them. Retries of gRPC are
+// disabled: a call that may have reached the leader may have been carried out.
 //
-// Where the listener has credentials there is no plain text by default: a connection for
-// which there are no credentials is not made. closers are the goroutines that close them.
+// If the listener has credentials, there is no plain text by default: without credentials a
+// connection is not made. closers are the goroutines that close the connections.
 func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
@@ -301,7 +301,7 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
 	}
 	if cfg.ServerCredentials == nil {
-		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless there are others
+		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless others are set
 	}
 	options = append(options, cfg.PeerOptions...)
 	return func(to elector.Leader) (*link, error) {
@@ -326,15 +326,15 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 	}
 }
 
-// verifying is credentials that remember that the server that was reached is not the leader.
-// gRPC reports that the connection could not be made, and not why; but a call waits for a leader that
-// does not respond, and not for another server.
+// verifying is credentials that record whether the server that was reached is not the leader. gRPC
+// reports that the connection could not be made, but not why; a call waits for a leader that does
+// not respond, but not for another server.
 type verifying struct {
 	credentials.TransportCredentials
 	impostor *atomic.Bool
 }
 
-// ClientHandshake is the credentials' own.
+// ClientHandshake does the handshake of the wrapped credentials.
 func (v verifying) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := v.TransportCredentials.ClientHandshake(ctx, authority, conn)
 	var wrong *tls.CertificateVerificationError
@@ -342,7 +342,7 @@ func (v verifying) ClientHandshake(ctx context.Context, authority string, conn n
 	return secured, info, err
 }
 
-// Clone remembers in the same place.
+// Clone returns a copy that records to the same place.
 func (v verifying) Clone() credentials.TransportCredentials {
 	return verifying{v.TransportCredentials.Clone(), v.impostor}
 }

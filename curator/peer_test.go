@@ -20,13 +20,13 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 45: the leader dies while calls are in flight there. They can be retried by the
-// caller, who alone knows whether they may; no node retries them.
+// Row 45: the leader crashes while calls are in flight there. Only the caller can decide whether
+// they may be retried; no node retries them.
 func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 	s, began := waiting()
 	var way network
 	leader, follower := pair(t, s, way.join)
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		unary, stream := follower.ask(""), follower.open(bidiMethod)
 		stream.expect("begun")
 		etcdtest.Take(t, began, "a handler")
@@ -44,16 +44,16 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 	require.EqualValues(t, 4, leader.calls.Load(), "something was sent twice")
 }
 
-// A leader that cannot be reached: nothing has left, in whatever way it would have.
+// If a leader cannot be reached, no call has left, in any of the ways.
 func TestUnreachableLeader(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	follower := newNode(t, "follower", waits(3*time.Second), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	// One look each, with time enough for it: a second one might come when there is none left.
-	// The rest of Config.Wait is waited out.
+	// Each call makes one attempt, with enough time for it: a second one might begin too late. It
+	// waits for the rest of Config.Wait.
 	follower.once()
 	follower.followsAt(etcdtest.Nowhere(t))
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		follower.untouched("refused")
 		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
 	}
@@ -64,8 +64,8 @@ func TestUnreachableLeader(t *testing.T) {
 	follower.untouched("cannot be dialled")
 }
 
-// A call that has not left waits for the leader to be there again, or for another one:
-// with its message, if that was received already.
+// A call that has not left waits until the leader can be reached, or for another one: with its
+// message, if that was received already.
 func TestUnsentCallsGoElsewhere(t *testing.T) {
 	leader := newNode(t, "leader")
 	leader.leads(8, echoing)
@@ -98,8 +98,8 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 	require.EqualValues(t, 4, leader.calls.Load(), "each once")
 }
 
-// A leader that falls silent is given up by the heartbeat, and the calls there end; the
-// next ones get a new connection.
+// The heartbeat closes the connections to a leader that does not respond any more, and the calls
+// there end. The next calls get a new connection.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	s, began := waiting()
@@ -121,7 +121,7 @@ func TestHeartbeat(t *testing.T) {
 	etcdtest.Take(t, began, "the other")
 	etcdtest.Eventually(t, func() bool { return beats.Load() >= 1 }, "there is a connection to ask over")
 	dials := way.dials.Load()
-	// As long as it answers it is left alone, however long the calls take.
+	// While the leader answers its connections stay, however long the calls take.
 	etcdtest.Eventually(t, func() bool { return beats.Load() >= 5 }, "it is asked")
 	require.Equal(t, dials, way.dials.Load())
 
@@ -136,14 +136,14 @@ func TestHeartbeat(t *testing.T) {
 	s.unary = echo
 	follower.answers("")
 
-	// The defaultHeartbeat heart is quick enough, and asks no more often than it must.
+	// defaultHeartbeat detects a failure soon enough, and sends no more requests than necessary.
 	worst := defaultHeartbeat.every + time.Duration(defaultHeartbeat.misses)*max(defaultHeartbeat.timeout, defaultHeartbeat.every) + defaultHeartbeat.every
 	require.LessOrEqual(t, worst, 7*time.Second)
 	require.GreaterOrEqual(t, defaultHeartbeat.every, time.Second)
 }
 
-// Connections to a leader of an earlier tenure are closed, and calls there end; while
-// no leader is known, and when the same leader is seen again, they stay.
+// Connections to the leader of an earlier tenure are closed, and calls there end. They stay while
+// no leader is known, and when the same leader is seen again.
 func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	t.Parallel()
 	s, began := waiting()
@@ -174,7 +174,7 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	open(0, "a leader needs no leader")
 }
 
-// The news of the next leader may be quicker than the last answers of the one before.
+// The next leader may become known before the last answers of the one before arrive.
 func TestAnswersAfterTheNextLeaderIsKnown(t *testing.T) {
 	s, began, release := held()
 	var way network
@@ -193,8 +193,8 @@ func TestAnswersAfterTheNextLeaderIsKnown(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return way.open() == 2 }, "and then the connection is closed")
 }
 
-// A server that is no curator has come to listen at the leader's old address: what it
-// says is not the leader's word.
+// A server that is not a curator listens at the leader's old address: its answers do not count as
+// the leader's.
 func TestStrangerAtTheLeadersAddress(t *testing.T) {
 	listener := listen(t)
 	stranger := grpc.NewServer()
@@ -210,7 +210,7 @@ func TestStrangerAtTheLeadersAddress(t *testing.T) {
 	requireRetry(t, stream.end())
 }
 
-// What an interceptor in front of the leader's curator says passes, whatever code it has.
+// The answer of an interceptor in front of the leader's curator is passed on, with any code.
 func TestInterceptorOfTheLeader(t *testing.T) {
 	said := codes.OK
 	_, follower := pair(t, echoing, intercept(func(ctx context.Context) error {
@@ -219,7 +219,7 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 		}
 		return nil
 	}))
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		for _, said = range []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted, codes.Unavailable, codes.Internal, codes.Aborted} {
 			requireCode(t, said, follower.call(""), "not you, not now")
 		}
@@ -228,8 +228,8 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 	}
 }
 
-// A connection may be given up as soon as it is made, where the process stalls in between:
-// the call finds it closed, and makes another one.
+// A connection may be aborted as soon as it is made, if the process stalls in between. Then the
+// call finds it closed, and makes another one.
 func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	p := follower.router.Now().Peer
@@ -248,7 +248,7 @@ func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	require.EqualValues(t, 1, leader.calls.Load())
 }
 
-// frozen is a connection whose other end reads nothing any more once it is stuck.
+// frozen is a connection whose other end reads nothing once stuck is set.
 type frozen struct {
 	net.Conn
 	stuck  *atomic.Bool
@@ -269,7 +269,7 @@ func (c *frozen) Close() error {
 	return c.Conn.Close()
 }
 
-// A leader that is frozen does not hold up the next one.
+// A frozen leader does not delay the next one.
 func TestRouteChangesAlthoughTheLastLeaderIsFrozen(t *testing.T) {
 	t.Parallel()
 	var stuck atomic.Bool

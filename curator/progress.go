@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// wayWaiting is where a call is that is neither served nor forwarded: if it ends there, it was refused.
+// wayWaiting is the way of a call that is neither served nor forwarded: a call that ends so is refused.
 const wayWaiting = WayRefused
 
 // traffic counts the calls to elected services that are under way at a node, by where they are.
@@ -21,8 +21,8 @@ func (t *traffic) load() Load {
 	return Load{Waiting: int(t[wayWaiting].Load()), Forwarding: int(t[WayForwarded].Load()), Serving: int(t[WayServed].Load())}
 }
 
-// progress follows one call from its arrival to its answer, for Hooks and Load. It is used
-// on the call's goroutine alone.
+// progress tracks one call from its arrival to its answer, for Hooks and Load. It is used only on
+// the call's goroutine.
 //
 // Invariant: between begin and end the call counts once in the traffic, at event.Way. It may go back to waiting any
 // number of times.
@@ -31,12 +31,12 @@ type progress struct {
 	hooks   Hooks
 	event   CallEvent // what is known of it so far
 
-	began, since time.Time // the call, and where it is
-	// missing is what the call has waited for, if its caller ends it now.
+	began, since time.Time // of the call, and of event.Way
+	// missing is what the call waits for: the reason of the refusal if its caller ends it now.
 	missing Refusal
 }
 
-// begin has a call that has arrived wait for a route.
+// begin counts a call that has arrived as waiting for a route.
 func (t *traffic) begin(method string, h hop, hooks Hooks) *progress {
 	now := time.Now()
 	t[wayWaiting].Add(1)
@@ -46,13 +46,14 @@ func (t *traffic) begin(method string, h hop, hooks Hooks) *progress {
 	}
 }
 
-// tries notes that the call tries a route; without missing, that would not be a refusal.
+// tries counts an attempt. missing is the reason of the refusal if the caller ends the call while
+// the attempt waits.
 func (p *progress) tries(missing Refusal) {
 	p.event.Attempts++
 	p.missing = missing
 }
 
-// enter moves the call.
+// enter changes the way of the call.
 func (p *progress) enter(way Way) {
 	now := time.Now()
 	p.leave(now)
@@ -67,13 +68,13 @@ func (p *progress) leave(now time.Time) {
 	}
 }
 
-// errUnanswered is the answer of a call until there is another one: of a handler that
-// panicked, or ended its goroutine.
+// errUnanswered is the answer of a call until there is another one. It remains if a handler
+// panicked or ended its goroutine.
 var errUnanswered = status.Error(codes.Unknown, "eldest: the handler did not return")
 
-// end takes the call out of the traffic and calls the hook. It is deferred with the call's
-// answer, so that a call whose handler panics is counted as well. If another node has
-// forwarded the call, that node receives the reason of a refusal: it has the caller.
+// end takes the call out of the traffic and calls the hook. It is deferred with the call's answer,
+// so that a call whose handler panics is counted as well. If another node has forwarded the call,
+// that node receives the reason of a refusal, because it has the caller.
 func (p *progress) end(caller grpc.ServerStream, answer *error) {
 	now := time.Now()
 	p.leave(now)
@@ -84,7 +85,7 @@ func (p *progress) end(caller grpc.ServerStream, answer *error) {
 	case errors.As(*answer, &refused):
 		e.Refusal = refused.reason
 	case e.Way == WayRefused && (e.Code == codes.Canceled || e.Code == codes.DeadlineExceeded):
-		// Which of the two it is depends on whose timer was quicker.
+		// Which of the two codes it is depends on which timer fired first.
 		e.Refusal = p.missing
 	}
 	if e.Hop && e.Refusal != 0 {
@@ -95,7 +96,7 @@ func (p *progress) end(caller grpc.ServerStream, answer *error) {
 	}
 }
 
-// codeOf is the code that gRPC makes of what a handler returns.
+// codeOf returns the code that gRPC derives from what a handler returns.
 func codeOf(err error) codes.Code {
 	st, ok := status.FromError(err)
 	if !ok {

@@ -17,9 +17,9 @@ import (
 	"github.com/eldest-io/eldest/curator/internal/routing"
 )
 
-// readKey is in the metadata of a call that a node may answer from its own copy of the data,
-// and then in the header of the answer. Both are written here, and for callers in other
-// languages in the package's documentation.
+// readKey is in the metadata of a call that a node may answer from its own copy of the data, and
+// then in the header of the answer. The formats are given here and, for callers in other languages,
+// in the package's documentation.
 //
 //	eldest-read: local                               any age
 //	eldest-read: local; max-age=2s                   at most this age
@@ -34,8 +34,7 @@ type reads struct {
 	age func(ctx context.Context) (time.Duration, error)
 }
 
-// newReads has the methods registered. local are the services that every node answers
-// itself in any case.
+// newReads calls Config.Reads. local are the services that every node answers itself in any case.
 func newReads(cfg Config, local map[string]bool, late func(error)) (reads, error) {
 	if cfg.Reads == nil {
 		return reads{}, nil
@@ -46,8 +45,8 @@ func newReads(cfg Config, local map[string]bool, late func(error)) (reads, error
 	return reads{methods: methods, age: cfg.ReadAge}, err
 }
 
-// allowed reads what the caller has asked for: whether the call may be answered from a copy,
-// and how old that may be. The error is the answer to metadata that cannot be understood.
+// allowed parses what the caller allows: whether the call may be answered from a copy, and how old
+// that may be. The error is the answer to malformed metadata.
 func allowed(ctx context.Context) (ok bool, maxAge time.Duration, err error) {
 	values := metadata.ValueFromIncomingContext(ctx, readKey)
 	if len(values) == 0 {
@@ -69,9 +68,9 @@ func allowed(ctx context.Context) (ok bool, maxAge time.Duration, err error) {
 	return true, maxAge, nil
 }
 
-// read answers the call from this node's copy. done is false if it is the leader's to answer:
-// the caller has not allowed anything else, this node leads, another node has forwarded the
-// call, the method is none of Config.Reads, or the copy is too old or of an unknown age.
+// read answers the call from this node's copy. done is false if the leader must answer: the caller
+// has not allowed a local read, this node leads, another node has forwarded the call, the method is
+// not one of Config.Reads, or the copy is too old or of unknown age.
 func (c *Curator) read(caller grpc.ServerStream, name string) (done bool, err error) {
 	ctx := caller.Context()
 	ok, maxAge, err := allowed(ctx)
@@ -90,7 +89,7 @@ func (c *Curator) read(caller grpc.ServerStream, name string) (done bool, err er
 	if err := caller.SetHeader(metadata.Pairs(readKey, who)); err != nil {
 		return true, err
 	}
-	// No tenure ends this, so the handler runs where gRPC has called us.
+	// No tenure ends this call, so the handler runs on gRPC's goroutine.
 	answer := newCall(ctx, caller, m)
 	reply, err := c.handle(answer, m)
 	if err != nil || m.stream != nil {
@@ -99,7 +98,7 @@ func (c *Curator) read(caller grpc.ServerStream, name string) (done bool, err er
 	return true, answer.decoding.SendMsg(reply)
 }
 
-// setLeaderHeader says in the header of a call that might have been answered from a copy that the leader
+// setLeaderHeader sets the header of a call that might have been answered from a copy: the leader
 // answers it, in this tenure.
 func setLeaderHeader(stream grpc.ServerStream, token eldest.Token) {
 	if ok, _, _ := allowed(stream.Context()); ok {
@@ -107,12 +106,12 @@ func setLeaderHeader(stream grpc.ServerStream, token eldest.Token) {
 	}
 }
 
-// AnyAge is the maxAge of a caller that reads a copy however old it is.
+// AnyAge is the maxAge of a caller that accepts a copy of any age.
 const AnyAge = time.Duration(math.MaxInt64)
 
-// AllowLocalRead returns a context for a call that the node that gets it may answer from its
-// own copy of the data (Config.Reads), if that is not older than maxAge; else the leader
-// answers. A maxAge below 0 is 0. It replaces what an earlier AllowLocalRead has said.
+// AllowLocalRead returns a context for a call that the node that receives it may answer from its
+// own copy of the data (Config.Reads), if the copy is not older than maxAge; otherwise the leader
+// answers. A maxAge below 0 is 0. It replaces the value of an earlier AllowLocalRead.
 func AllowLocalRead(ctx context.Context, maxAge time.Duration) context.Context {
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
@@ -126,20 +125,20 @@ func AllowLocalRead(ctx context.Context, maxAge time.Duration) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// ReadInfo is who answered a call that a node might have answered from its own copy.
+// ReadInfo is which node answered a call that a node might have answered from its own copy.
 type ReadInfo struct {
-	// Local says that it was the node, and not the leader.
+	// Local is set if a node answered from its copy, and not the leader.
 	Local bool
-	// Node and Age are set for a local read: which node, and how old its copy was at most
-	// when the call came to it. Whatever was written later may be missing from the answer.
+	// Node and Age are set for a local read: the ID of the node, and how old its copy was at most
+	// when the call arrived there. Later writes may be missing from the answer.
 	Node string
 	Age  time.Duration
-	// Token is set for one of the leader's: the tenure's.
+	// Token is set if the leader answered: the token of its tenure.
 	Token eldest.Token
 }
 
-// ReadFrom reads the header of an answer (grpc.Header, or a stream's Header). ok is false if
-// it does not say, exactly once, who answered: the call was without AllowLocalRead, or was
+// ReadFrom parses the header of an answer (grpc.Header, or a stream's Header). ok is false if the
+// header does not name, exactly once, the node that answered: the call was without AllowLocalRead, or was
 // refused before a service saw it, or the leader is a curator of an earlier version.
 func ReadFrom(header metadata.MD) (info ReadInfo, ok bool) {
 	values := header.Get(readKey)
@@ -166,5 +165,5 @@ func ReadFrom(header metadata.MD) (info ReadInfo, ok bool) {
 	return ReadInfo{Local: true, Node: node, Age: age}, true
 }
 
-// inASCII prints a duration as metadata can carry it: time.ParseDuration reads "us" like "µs".
+// inASCII prints a duration in ASCII, as metadata requires; time.ParseDuration parses "us" as "µs".
 func inASCII(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }

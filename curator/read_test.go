@@ -19,7 +19,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// copied is a copy of the data at a node: what it answers begins with "copy".
+// copied is a copy of the data at a node: its answers begin with "copy".
 type copied struct {
 	script
 	age   atomic.Int64 // a time.Duration
@@ -41,7 +41,7 @@ func newCopied(age time.Duration) *copied {
 	return c
 }
 
-// reads has a node answer these methods from the copy.
+// reads makes a node answer these methods from the copy.
 func (c *copied) reads(methods ...string) func(*Config) {
 	return func(cfg *Config) {
 		cfg.Reads = func(r grpc.ServiceRegistrar) { Only(r, methods...).RegisterService(describe("test.Script"), &c.script) }
@@ -49,7 +49,7 @@ func (c *copied) reads(methods ...string) func(*Config) {
 	}
 }
 
-// original is what the leader answers.
+// original is the service at the leader.
 var original = &script{unary: echo, stream: func(s grpc.ServerStream) error { return errors.Join(replies(s, "original"), echoes(s)) }}
 
 // allowing is the context of a call that allows a copy.
@@ -57,11 +57,11 @@ func allowing(t testing.TB, maxAge time.Duration) context.Context {
 	return AllowLocalRead(etcdtest.Context(t), maxAge)
 }
 
-// requireRead calls a unary and a streaming method, and asserts who has answered: the
-// header says so, or has nothing, where the caller did not ask.
+// requireRead calls a unary and a streaming method, and asserts which node has answered. The header
+// names it, or is empty if the caller did not allow a copy.
 func (n *node) requireRead(ctx context.Context, want ReadInfo, said bool) {
 	n.t.Helper()
-	for range 2 { // before it is known to be unary, and after
+	for range 2 { // before the method is known to be unary, and after
 		var header metadata.MD
 		out, err := n.unary(ctx, "x", grpc.Header(&header))
 		require.NoError(n.t, err)
@@ -86,8 +86,9 @@ func (n *node) requireHeader(header metadata.MD, want ReadInfo, said bool) {
 	require.Equal(n.t, map[bool]int{true: 1, false: 0}[said], len(header[readKey]))
 }
 
-// A node answers from its own copy callers that allow it, if the copy is not older than that;
-// everybody else is answered by the leader; and who has answered is always said to who asked.
+// A node answers from its own copy callers that allow it, if the copy is not older than that. The
+// leader answers all others. A caller that has allowed a copy always receives which node has
+// answered.
 func TestLocalReads(t *testing.T) {
 	const ms = time.Millisecond
 	c := newCopied(1500 * ms)
@@ -106,14 +107,14 @@ func TestLocalReads(t *testing.T) {
 		leader.requireRead(allowing(t, maxAge), led, true)
 	}
 
-	// The last word of a caller counts.
+	// The last AllowLocalRead counts.
 	follower.requireRead(AllowLocalRead(allowing(t, AnyAge), 0), led, true)
 	c.age.Store(1500)
 	follower.requireRead(allowing(t, 2*time.Microsecond), local(1500), true)
 	c.age.Store(0)
 	follower.requireRead(allowing(t, 0), local(0), true)
 
-	for _, n := range []*node{leader, follower} { // callers that have not asked
+	for _, n := range []*node{leader, follower} { // callers that have not allowed a copy
 		for _, age := range []time.Duration{0, time.Second} {
 			c.age.Store(int64(age))
 			calls := c.calls.Load()
@@ -123,7 +124,7 @@ func TestLocalReads(t *testing.T) {
 		}
 	}
 
-	// What is not known to be of an age is too old for everybody.
+	// A copy of unknown age is too old for every caller.
 	c.age.Store(-1)
 	follower.requireRead(allowing(t, AnyAge), led, true)
 	c.age.Store(0)
@@ -131,8 +132,8 @@ func TestLocalReads(t *testing.T) {
 	follower.requireRead(allowing(t, AnyAge), led, true)
 }
 
-// Methods that are not among Reads are the leader's, also of a service that has some there;
-// a node without Reads forwards all; and it is said.
+// Methods that are not in Reads go to the leader, also of a service that has others there. A node
+// without Reads forwards all. The header names the node in each case.
 func TestLocalReadsOfSomeMethods(t *testing.T) {
 	c := newCopied(0)
 	leader, follower, none := newNode(t, "leader"), newNode(t, "follower", c.reads("Server")), newNode(t, "none")
@@ -148,8 +149,8 @@ func TestLocalReadsOfSomeMethods(t *testing.T) {
 	require.EqualValues(t, 1, c.calls.Load())
 }
 
-// A node that knows of no leader, has just lost its own tenure, or is stopping, has its copy
-// still; what is too old for the caller waits for a leader as ever.
+// A node that has no known leader, has just lost its own tenure, or is stopping, still has its
+// copy. If the copy is too old for the caller, the call waits for a leader as usual.
 func TestLocalReadsWithoutALeader(t *testing.T) {
 	n := newNode(t, "n", newCopied(time.Second).reads("Unary", "Bidi"), waits(50*time.Millisecond))
 	check := func() {
@@ -169,14 +170,14 @@ func TestLocalReadsWithoutALeader(t *testing.T) {
 	check()
 }
 
-// A call that another node has forwarded is for the leader, and is served in its tenure or
+// A call that another node has forwarded is for the leader. It is served in its tenure or
 // refused, whatever copies there are where it comes to.
 func TestForwardedCallsReadNoCopy(t *testing.T) {
 	c := newCopied(0)
 	leader, other := newNode(t, "leader", c.reads("Unary")), newNode(t, "other", c.reads("Unary"))
 	leader.leads(8, original)
 	other.follows(leader, 8)
-	for _, n := range []*node{leader, other} { // one that leads no more, and one that never did
+	for _, n := range []*node{leader, other} { // one that leads in another tenure, and one that never led
 		_, err := n.unary(AllowLocalRead(claiming(etcdtest.Context(t), "follower", "7"), AnyAge), "")
 		require.Error(t, err, "a forwarded call is answered from a copy")
 		requireRetry(t, err)
@@ -184,7 +185,7 @@ func TestForwardedCallsReadNoCopy(t *testing.T) {
 	require.Zero(t, c.calls.Load())
 }
 
-// An error of the service's comes with the header as well: whose word it is.
+// An error of the service has the header as well, which names the node that answered.
 func TestWhoHasAnsweredWithAnError(t *testing.T) {
 	c := newCopied(time.Second)
 	c.unary = func(context.Context, *message) (*message, error) { return nil, status.Error(codes.NotFound, "none") }
@@ -207,8 +208,8 @@ func TestWhoHasAnsweredWithAnError(t *testing.T) {
 	}, c.reads("Unary", "Bidi"))
 }
 
-// Metadata that says neither is refused, at each node, before any handler; what says the same
-// in other words is not.
+// Malformed metadata is refused, at each node, before any handler. Other spellings of the same are
+// accepted.
 func TestMalformedReads(t *testing.T) {
 	c := newCopied(time.Second)
 	leader, follower := pair(t, original, c.reads("Unary", "Bidi"))
@@ -238,8 +239,8 @@ func TestMalformedReads(t *testing.T) {
 	require.EqualValues(t, 4, c.calls.Load())
 }
 
-// Interceptors of both kinds are called around local reads: nobody gets past those that decide
-// who may call. They see what the caller has asked for.
+// Interceptors of both kinds are called around local reads, so no caller bypasses those that
+// authorise calls. They see what the caller has allowed.
 func TestInterceptorsOfLocalReads(t *testing.T) {
 	c := newCopied(0)
 	var front, unary, stream, age atomic.Int64
@@ -276,7 +277,7 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 	require.Equal(t, []int64{3, 2, 1, 3}, []int64{front.Load(), unary.Load(), stream.Load(), age.Load()})
 }
 
-// What cannot be served from a copy is refused by New.
+// New refuses Reads that cannot be served.
 func TestReadsThatCannotBe(t *testing.T) {
 	c := newCopied(0)
 	for want, change := range map[string]func(*Config){
@@ -308,7 +309,7 @@ func TestReadsThatCannotBe(t *testing.T) {
 	require.Empty(t, n.reads.methods, "one that comes too late is served")
 }
 
-// A header that no curator wrote says nothing.
+// A header that no curator wrote is not parsed.
 func TestReadFromOddHeaders(t *testing.T) {
 	for _, value := range []string{
 		"", "local", "leader", "leader; token=", "leader; token=0", "leader; token=-1", "leader; token=x", "local; age=; node=\"b\"",

@@ -17,20 +17,20 @@ import (
 	"github.com/eldest-io/eldest/curator/curatorpb"
 )
 
-// refusal is an answer in the place of the service's.
+// refusal is an answer of a node in the service's place.
 type refusal struct {
 	reason   Refusal
 	election string
-	token    eldest.Token // of the tenure that ended, or was asked for; 0: none
-	node     string       // whose tenure it was; empty if there was none
-	// untouched: it is certain that nothing was changed by the request.
+	token    eldest.Token // of the tenure that ended, or that the call was forwarded for; 0: none
+	node     string       // the node of that tenure; empty if there was none
+	// untouched: it is certain that the request changed nothing.
 	untouched bool
 	code      codes.Code // 0: Unavailable
 	why       string
 }
 
-// err returns the status, with a text that says that the call can be retried and a
-// curatorpb.LostLeadership in its details.
+// err returns the status. Its text states that the call can be retried, and its details have a
+// curatorpb.LostLeadership.
 func (r refusal) err() error {
 	st := status.New(cmp.Or(r.code, codes.Unavailable), text(fmt.Sprintf("eldest: election %q: %s; the request can be retried", r.election, r.why)))
 	detailed, err := st.WithDetails(&curatorpb.LostLeadership{
@@ -71,9 +71,9 @@ func refusedByLeader(trailer []string, err error) error {
 	return refused(refusalOf(trailer[len(trailer)-1]), err)
 }
 
-// NothingApplied marks an error that a unary handler returns because leadership was
-// lost: its request changed nothing, so the caller can send it again. Only the handler can
-// know this: it may have written before it met the refusal that it returns. nil stays nil.
+// NothingApplied marks an error that a unary handler returns because leadership was lost: the
+// request changed nothing, so the caller can send it again. Only the handler can decide this,
+// because it may have written before it received the refusal that it returns. nil stays nil.
 func NothingApplied(err error) error {
 	if err == nil {
 		return nil
@@ -91,14 +91,15 @@ type tenureID struct {
 	token    eldest.Token
 }
 
-// classify returns the answer of a call whose handler returned err, not nil, in a tenure
-// that ended for the reason lost, or has not ended (nil). lose makes the refusal.
+// classify returns the answer to a call whose handler returned err, not nil, in a tenure that ended
+// for the reason lost, or has not ended (nil). lose makes the refusal.
 //
-// A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended
-// here: the guard asked etcd, and news of the end is on its way. What looks like a
-// cancelled context is, in a tenure that has ended, the tenure's end, unless the caller
-// itself went away. All else is the handler's own answer, without what another curator
-// answered to another request of the handler: it may have written before that one.
+// A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended here: the
+// guard has read etcd, and the event that ends the tenure has not arrived yet. In a tenure that has
+// ended, an error that looks like a cancelled context counts as the tenure's end, unless the
+// caller's context has ended. Every other error is the handler's own answer, without the details of
+// another curator for another request of the handler: the handler may have written before that
+// request.
 func (t tenureID) classify(caller context.Context, err, lost error, lose func(untouched bool) error) error {
 	if t.refused(err) {
 		var nothing nothingAppliedError
@@ -120,8 +121,8 @@ func (t tenureID) refused(err error) bool {
 		(errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrNotLeading) || errors.Is(err, eldest.ErrSessionLost))
 }
 
-// another reports whether the error names another tenure than this one. A handler may use
-// other elections, and a service may be fenced for those of its callers.
+// another reports whether the error names a tenure other than this one. A handler may use other
+// elections, and a service may be fenced by the tenures of its callers.
 func (t tenureID) another(err error) bool {
 	var refused interface{ Tenure() (string, eldest.Token) } // of a guard, or of a fence
 	var op *eldest.OpError
@@ -137,11 +138,11 @@ func (t tenureID) cancelled(err, lost error) bool {
 	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled || errors.Is(err, lost) && !t.another(err)
 }
 
-// LostLeadership returns what a curator of this election put into the details of an error
-// that a call was answered with, and whether there was any. Clients decide by its
-// NothingApplied whether a request can be sent again. election is that of the service that was called:
-// what another election's curator said of another request, and a service passed on, says nothing
-// of this request. err may be anything, also nil. LostLeadership does not block.
+// LostLeadership returns the detail that a curator of this election has added to the error that
+// answers a call, and whether there is one. Clients decide by its NothingApplied whether a request
+// can be sent again. election is that of the service that was called: a detail of another
+// election's curator is about another request, and does not apply to this one. err may be anything,
+// also nil. LostLeadership does not block.
 func LostLeadership(err error, election string) (*curatorpb.LostLeadership, bool) {
 	for _, detail := range status.Convert(err).Details() {
 		if lost, ok := detail.(*curatorpb.LostLeadership); ok && lost.GetElection() == election {
@@ -151,8 +152,8 @@ func LostLeadership(err error, election string) (*curatorpb.LostLeadership, bool
 	return nil, false
 }
 
-// withoutLost returns the error without those curatorpb.LostLeadership details that drop
-// accepts. An error that has none of them is returned unchanged.
+// withoutLost returns the error without the curatorpb.LostLeadership details for which drop returns
+// true. An error that has none of them is returned unchanged.
 func withoutLost(err error, drop func(*curatorpb.LostLeadership) bool) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -170,9 +171,9 @@ func withoutLost(err error, drop func(*curatorpb.LostLeadership) bool) error {
 	return status.FromProto(p).Err()
 }
 
-// anyLost drops all: a handler's error has only those of other curators.
+// anyLost drops all details: a handler's error has only those of other curators.
 func anyLost(*curatorpb.LostLeadership) bool { return true }
 
-// text makes a message's text of what a codec of the user, or etcd, has returned: one
-// byte that is not UTF-8 would make the whole message impossible to send.
+// text makes valid UTF-8 of a string that a codec of the user, or etcd, has returned: one invalid
+// byte would make the whole message impossible to send.
 func text(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

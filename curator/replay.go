@@ -11,28 +11,30 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// replay is what a caller sends, which can be received from the beginning again: a call that
-// has not begun at one leader goes to the next one as it came.
+// replay keeps what a caller sends, so that it can be received from the beginning again: a call
+// that has not begun at one leader is sent unchanged to the next one.
 //
 // Invariant: a message is kept from when it is received until it is certain that it will not be
 // needed again (commit), or the call is over. What is kept is counted in the backlog.
 type replay struct {
 	grpc.ServerStream
 	backlog *backlog
-	from    any  // the caller, as the backlog knows it
-	hop     bool // the caller is a node, whose trailer says whether the call has begun
+	from    any  // the caller, as the backlog identifies it
+	hop     bool // the caller is a node: the trailer must report whether the call has begun
 
 	mu sync.Mutex
-	// changed is signalled at the end of a receive, and when another reading counts.
+	// changed is signalled at the end of a receive, and when the current reading changes.
 	changed sync.Cond
-	// kept are the messages from number first on, and size the bytes of them that the backlog counts.
+	// kept are the messages from number first on; size is how many of their bytes the backlog
+	// counts.
 	kept        []rawframe.Frame
 	first, size int
-	// end is what follows the last message: io.EOF, or why no more can be received; ended is when it came.
+	// end is what follows the last message: io.EOF, or the error of the receive; ended is when it
+	// came.
 	end   error
 	ended time.Time
-	// reader is the reading that counts. An earlier one may still be in a receive, and what it
-	// receives is for the next one. nil: the call waits, or is over.
+	// reader is the current reading. An earlier one may still be in a receive; what that receives
+	// is for the current one. nil: the call waits, or is over.
 	reader    *reading
 	receiving bool
 	// full: there is no room for what is kept. committed: none of it will be needed again.
@@ -46,21 +48,22 @@ func newReplay(stream grpc.ServerStream, b *backlog, from any, hop bool) *replay
 	return r
 }
 
-// replayed is how much of a call is kept, in bytes, before the message that is sent last. More
-// leaves only if the leader reads it, and then the call has begun: what is not read fills the
-// stream's window and the 64 KiB that gRPC takes before it lets a sender wait.
+// replayed is how many bytes of a call are kept, without the message that was sent last. More can
+// be sent only if the leader reads it, and then the call has begun: what is not read fills the
+// stream's window and the 64 KiB that gRPC accepts before it blocks a sender.
 const replayed = streamWindow + 64<<10
 
-// reading receives a replay from the beginning on. It is a stream of frames, for one
-// goroutine at a time.
+// reading receives a replay from the beginning. It is a stream of frames, for one goroutine at a
+// time.
 type reading struct {
 	*replay
 	next int // the number of the message that is received next
-	// given is the size of the messages that it was given, and last that of the last one.
+	// given is the size of the messages that were received from it, and last the size of the last
+	// one.
 	given, last int
 }
 
-// errSuperseded is the end of a reading that is not the newest.
+// errSuperseded is the error of a reading that is not the newest.
 var errSuperseded = errors.New("the call goes elsewhere")
 
 // again returns a new reading, and ends those before it.
@@ -71,7 +74,7 @@ func (r *replay) again() *reading {
 	return r.reader
 }
 
-// read has another reading count, or none. The caller holds mu.
+// read changes the current reading; nil means none. The caller holds mu.
 func (r *replay) read(by *reading) {
 	r.reader = by
 	r.changed.Broadcast()
@@ -97,14 +100,15 @@ func (g *reading) RecvMsg(m any) error {
 		case g.end != nil:
 			return g.end
 		case g.receiving:
-			g.changed.Wait() // at the latest until the call ends, and the stream with it
+			g.changed.Wait() // at the latest until the call ends, which ends the stream
 		default:
 			g.receive()
 		}
 	}
 }
 
-// receive receives one message from the caller, or the end. The caller holds mu, which is given up meanwhile.
+// receive receives one message from the caller, or the end. The caller holds mu, which is unlocked
+// meanwhile.
 func (g *reading) receive() {
 	var in rawframe.Frame
 	g.receiving = true
@@ -122,7 +126,7 @@ func (g *reading) receive() {
 		g.kept = append(g.kept, in)
 	case g.backlog.hold(g.from, n):
 		g.kept, g.size = append(g.kept, in), g.size+n
-	case g.reader == nil: // the call waits: it must not hold the message, so it goes nowhere
+	case g.reader == nil: // the call waits: it must not hold the message, so it is refused
 		in.Free()
 		g.full, g.end = true, errNoRoom
 	default: // the reader takes it at once
@@ -143,8 +147,8 @@ func (g *reading) take(at int, f *rawframe.Frame) {
 	g.given += g.last
 }
 
-// fill blocks until the only message of a call that has one is there, and the caller's half-close. The reading
-// is at the beginning again then.
+// fill blocks until the only message of a unary call, and the half-close, have arrived. Then the
+// reading is at the beginning again.
 func (g *reading) fill() error {
 	var f rawframe.Frame
 	defer f.Free()
@@ -157,8 +161,8 @@ func (g *reading) fill() error {
 	return nil
 }
 
-// sent notes that what was read has been sent. Where there was no room to keep it, or the
-// leader must have read some of it, it will not be needed again.
+// sent records that what was read has been sent. If there was no room to keep it, or the leader
+// must have read some of it, it will not be needed again.
 func (g *reading) sent() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,7 +171,8 @@ func (g *reading) sent() {
 	}
 }
 
-// commit: nothing that was received will be needed again. It returns true the first time.
+// commit records that nothing that was received will be needed again. It returns true the first
+// time.
 func (g *reading) commit() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,8 +194,8 @@ func (r *replay) commitLocked() {
 	r.free(r.reader.next - r.first)
 }
 
-// takeBack reports whether the call can go elsewhere as it came. If so, the reading is over:
-// what it is just sending does not count any more.
+// takeBack reports whether the call can be sent elsewhere unchanged. If so, the reading is over: a
+// message that it is just sending does not count any more.
 func (g *reading) takeBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,7 +206,7 @@ func (g *reading) takeBack() bool {
 	return true
 }
 
-// sending is for how long since then the caller had not sent all.
+// sending returns how long, from since on, the caller had not sent everything.
 func (r *replay) sending(since time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,15 +216,15 @@ func (r *replay) sending(since time.Time) time.Duration {
 	return max(0, r.ended.Sub(since))
 }
 
-// room reports whether there is room to wait with what was received, and whether any message was lost because there
-// was none.
+// room reports whether there is room to wait with what was received, and whether a message was lost
+// because there was none.
 func (r *replay) room() (enough, lost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.full, errors.Is(r.end, errNoRoom)
 }
 
-// drop frees what will not be received any more.
+// drop frees what is kept, at the end of the call.
 func (r *replay) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +233,8 @@ func (r *replay) drop() {
 	r.free(len(r.kept))
 }
 
-// free frees the first n of the kept messages, and gives the room of all of them back. The caller holds mu.
+// free frees the first n of the kept messages, and releases the room of all of them. The caller
+// holds mu.
 func (r *replay) free(n int) {
 	for i := range r.kept[:n] {
 		r.kept[i].Free()

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// message is what the test service takes and gives.
+// message is the request and the answer of the test service.
 type message = wrapperspb.BytesValue
 
 // script is a service whose methods the test writes: one for each kind of call.
@@ -85,7 +85,7 @@ func held() (s *script, began, release chan struct{}) {
 	}, stream: echoes}, began, release
 }
 
-// describe makes the description that a generator would: only the leader has it.
+// describe makes the description that a generator would make. Only the leader has it.
 func describe(service string) *grpc.ServiceDesc {
 	stream := func(srv any, stream grpc.ServerStream) error { return srv.(*script).stream(stream) }
 	return &grpc.ServiceDesc{

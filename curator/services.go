@@ -21,13 +21,12 @@ type method struct {
 	stream *grpc.StreamDesc
 }
 
-// services is the grpc.ServiceRegistrar that a tenure's services are registered with, those of
-// Config.Reads, and those of Config.Local (see local).
-// What is registered is looked up by the full name of the method, and the gRPC server does not
-// have it: a gRPC server must have all its services before it serves.
+// services is the grpc.ServiceRegistrar for the services of a tenure, of Config.Reads, and of
+// Config.Local (see local). The curator looks up methods here by their full names, and the gRPC
+// server does not have them, because a gRPC server must have all its services before it serves.
 //
-// A registrar has no way to return an error, and gRPC's own ends the process. This one
-// keeps the first error until close.
+// A registrar cannot return an error, and gRPC's own ends the process. This one keeps the first
+// error until close.
 type services struct {
 	// local are the names of the services that the node answers itself, in every state.
 	local map[string]bool
@@ -95,7 +94,7 @@ func (s *services) close() (map[string]*method, error) {
 	return s.methods, s.err
 }
 
-// methodsOf returns the methods of a service, or what keeps any server from serving it.
+// methodsOf returns the methods of a service, or the reason why no server can serve it.
 func methodsOf(desc *grpc.ServiceDesc, impl any) ([]*method, error) {
 	if impl != nil && desc.HandlerType != nil {
 		want := reflect.TypeOf(desc.HandlerType).Elem()
@@ -124,9 +123,9 @@ func methodsOf(desc *grpc.ServiceDesc, impl any) ([]*method, error) {
 	return all, nil
 }
 
-// Only returns a registrar that registers with r these methods of a service and no others:
-// in Config.Reads, those that a copy can answer. A method that the service does not have is
-// registered without a handler, which a curator's registrars refuse.
+// Only returns a registrar that registers with r only these methods of a service: in Config.Reads,
+// those that a copy can answer. A method that the service does not have is registered without a
+// handler, which a curator's registrars refuse.
 func Only(r grpc.ServiceRegistrar, methods ...string) grpc.ServiceRegistrar {
 	return subset{r, methods}
 }
@@ -140,7 +139,7 @@ type subset struct {
 // RegisterService registers a service; see grpc.ServiceRegistrar.
 func (s subset) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	if desc == nil {
-		s.all.RegisterService(nil, impl) // whose business that is
+		s.all.RegisterService(nil, impl) // s.all handles nil
 		return
 	}
 	some := *desc
@@ -159,10 +158,10 @@ func (s subset) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s.all.RegisterService(&some, impl)
 }
 
-// local is the grpc.ServiceRegistrar of the services that every node answers itself.
-// They are registered with the gRPC server as well, as they are, interceptors and all, but for
-// one thing: the codec that is forced on the server moves frames, so each handler gets
-// its messages through the codec of its call.
+// local is the grpc.ServiceRegistrar of the services that every node answers itself. It registers
+// them with the gRPC server as well, so the interceptors are called. One thing differs: the
+// server's forced codec moves frames, so each handler gets its messages through the codec of its
+// call.
 type local struct {
 	*services
 	server *grpc.Server

@@ -22,8 +22,8 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Row 45: a unary handler learns of the loss by its context, and has a moment for an
-// answer of its own; a cancelled one is the loss.
+// Row 45: the context of a unary handler ends with the tenure, and the handler may give its own
+// answer within the grace. An answer that the context was cancelled becomes LostLeadership.
 func TestRequirement45HandlerEndsWithItsTenure(t *testing.T) {
 	began := make(chan struct{}, 1)
 	s := &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -61,13 +61,13 @@ func TestRequirement45HandlerEndsWithItsTenure(t *testing.T) {
 				require.False(t, detail.GetNothingApplied(), "the handler may have done anything")
 			}
 			leader.leads(token+1, s)
-			n.follows(leader, token+1) // nothing, if it leads itself
+			n.follows(leader, token+1) // has no effect if it leads itself
 		}
 	}, grace(etcdtest.Patience))
 }
 
-// Row 45: a handler that does not look at its context is answered for, after the grace;
-// the tenure is not over before it has returned.
+// Row 45: if a handler ignores its context, the node answers after the grace; the tenure does not
+// end before the handler has returned.
 func TestRequirement45StubbornHandler(t *testing.T) {
 	s, began, release := held()
 	everywhere(t, s, func(t *testing.T, n, leader *node) {
@@ -81,9 +81,9 @@ func TestRequirement45StubbornHandler(t *testing.T) {
 	}, grace(time.Millisecond))
 }
 
-// Row 45: a stream is answered at once when its handler waits in it, however long the grace: in a receive, or
-// just before it, or in a send that is held up by the caller's flow control. What the handler still tries
-// fails.
+// Row 45: a stream is answered at once when its handler waits in it, however long the grace: in a
+// receive, or just before it, or in a send that is blocked by the caller's flow control. Further
+// operations of the handler fail.
 func TestRequirement45StreamsEnd(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan [2]error, 1)
 	big := string(make([]byte, 1<<16))
@@ -94,7 +94,7 @@ func TestRequirement45StreamsEnd(t *testing.T) {
 		began <- struct{}{}
 		var err error
 		if method, _ := grpc.MethodFromServerStream(stream); method == serverMethod {
-			for err == nil { // until nobody takes more
+			for err == nil { // until flow control blocks it
 				err = replies(stream, big)
 			}
 		} else {
@@ -114,13 +114,13 @@ func TestRequirement45StreamsEnd(t *testing.T) {
 				requireCode(t, codes.Unavailable, err)
 			}
 			leader.leads(token, s)
-			n.follows(leader, token) // nothing, if it leads itself
+			n.follows(leader, token) // has no effect if it leads itself
 		}
 	}, grace(time.Hour))
 }
 
-// Row 45: a unary call begins when its message is here, and not before: the end of a tenure
-// before that is nothing to it.
+// Row 45: a unary call begins when its message has arrived, and not before: the end of a tenure
+// before that does not affect it.
 func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	everywhere(t, echoing, func(t *testing.T, n, leader *node) {
@@ -130,7 +130,7 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 		require.Never(t, func() bool { return tenure.Running() > 0 }, 50*time.Millisecond, time.Millisecond)
 		leader.loses()
 		leader.leads(8, echoing)
-		n.follows(leader, 8)                // nothing, if it leads itself
+		n.follows(leader, 8)                // has no effect if it leads itself
 		time.Sleep(1200 * time.Millisecond) // the connection to the last tenure's leader is closed
 		require.NoError(t, stream.CloseSend())
 		stream.expect("the message, and no half-close")
@@ -139,7 +139,8 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 	}, grace(time.Second))
 }
 
-// Row 45: nor while the message is being decoded for the handler, which takes time where it is large.
+// Row 45: nor does an end while the message is being decoded for the handler, which takes time if
+// it is large.
 func TestRequirement45MessageThatIsBeingDecoded(t *testing.T) {
 	everywhere(t, echoing, func(t *testing.T, n, leader *node) {
 		done := asking(func() error {
@@ -154,7 +155,7 @@ func TestRequirement45MessageThatIsBeingDecoded(t *testing.T) {
 		close(late)
 		tenure.Finish(errDeposed)
 		leader.leads(8, echoing)
-		n.follows(leader, 8) // nothing, if it leads itself
+		n.follows(leader, 8) // has no effect if it leads itself
 		select {
 		case decodes <- soon:
 			require.NoError(t, etcdtest.Take(t, done, "the answer"))
@@ -165,8 +166,9 @@ func TestRequirement45MessageThatIsBeingDecoded(t *testing.T) {
 	})
 }
 
-// Row 45: the refusals of a guard, in a tenure that has not ended yet on this side. The
-// handler of a stream may have done much before. Row 53: a refusal of another election or tenure is the service's own.
+// Row 45: the refusals of a guard, in a tenure that has not ended yet at this node. The handler of
+// a stream may have applied something before. Row 53: a refusal for another election or tenure is
+// the service's own answer.
 func TestRequirement45GuardRefusals(t *testing.T) {
 	guard := &txn.GuardError{Election: "test", Wanted: 7}
 	refusals := map[string]struct {
@@ -174,11 +176,11 @@ func TestRequirement45GuardRefusals(t *testing.T) {
 		code    codes.Code
 		nothing bool
 	}{
-		// It may have written before.
+		// The handler may have written before.
 		"guard":       {guard, codes.Unavailable, false},
 		"wrapped":     {fmt.Errorf("put: %w", &eldest.OpError{Op: "x", Err: guard}), codes.Unavailable, false},
 		"not leading": {fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSessionLost), codes.Unavailable, false},
-		// It says that it has not.
+		// The handler reports that it has not.
 		"nothing":      {NothingApplied(guard), codes.Unavailable, true},
 		"not begun":    {fmt.Errorf("put: %w", NothingApplied(eldest.ErrNotLeading)), codes.Unavailable, true},
 		"contradicted": {NothingApplied(fmt.Errorf("%w: %w", eldest.ErrOutcomeUnknown, eldest.ErrDeposed)), codes.Unavailable, false},
@@ -227,8 +229,8 @@ func TestRequirement45GuardRefusals(t *testing.T) {
 	})
 }
 
-// Row 45: the caller's own end is the caller's, also in a tenure that ends. Row 53: that a tenure has ended makes no other
-// election's refusal its own.
+// Row 45: if the caller ends the call, the answer is the caller's code, also in a tenure that ends.
+// Row 53: the end of a tenure does not change a refusal for another election.
 func TestRow53FenceAtTheEndOfATenure(t *testing.T) {
 	background := context.Background()
 	ended, cancel := context.WithCancel(background)
@@ -249,15 +251,15 @@ func TestRow53FenceAtTheEndOfATenure(t *testing.T) {
 	require.Equal(t, errDeposed, judge(background, sent, errDeposed), "its context has ended")
 }
 
-// I9: a handler begins only in a tenure that holds at that moment, read from the clock,
-// before any timer has fired; the message of a unary call may come long after the call.
+// I9: a handler begins only in a tenure that holds at that moment, read from the clock, before any
+// timer has fired. The message of a unary call may arrive long after the call.
 func TestHandlerBeginsOnlyWhileTheTenureHolds(t *testing.T) {
 	n := newNode(t, "n", waits(50*time.Millisecond))
 	var past atomic.Bool
 	n.leadsWhile(7, echoing, func() bool { return !past.Load() })
 	n.answers("")
 	call := n.open(unaryMethod)
-	time.Sleep(2 * n.cfg.Wait) // the caller's time, not the call's
+	time.Sleep(2 * n.cfg.Wait) // the time in which the caller sends its message does not count
 	past.Store(true)
 	n.untouched("the deadline has passed")
 	call.send("late")
@@ -266,8 +268,8 @@ func TestHandlerBeginsOnlyWhileTheTenureHolds(t *testing.T) {
 	require.EqualValues(t, 1, n.calls.Load())
 }
 
-// A handler that met the end of the tenure in a receive, read from the clock, and returns it
-// when the tenure has ended for everybody: the caller is told of it in the details.
+// A handler receives the end of the tenure from a receive, read from the clock, and returns it
+// after the tenure has ended: the details of the answer have it.
 func TestEndOfTheTenureIsMetTwice(t *testing.T) {
 	late := make(chan struct{})
 	n := newNode(t, "n")
@@ -287,11 +289,11 @@ func TestEndOfTheTenureIsMetTwice(t *testing.T) {
 	requireRetry(t, call.end())
 }
 
-// A call that came too late for a tenure finds the next one.
+// A call that came too late for a tenure is served in the next one.
 func TestCallBetweenTenures(t *testing.T) {
 	n := newNode(t, "n")
 	tenure := n.leads(7, echoing)
-	tenure.Finish(errDeposed) // and the route still leads there
+	tenure.Finish(errDeposed) // the route is still to this tenure
 	done := n.ask("")
 	n.router.Leave(tenure, errDeposed)
 	n.leads(8, echoing)
@@ -299,8 +301,8 @@ func TestCallBetweenTenures(t *testing.T) {
 	require.EqualValues(t, 1, n.calls.Load())
 }
 
-// A tenure that is given up of one's own accord lets its unary calls finish, while the
-// node still leads, and does not wait for streams.
+// A tenure that is given up voluntarily waits for its unary calls, while the node still leads, and
+// does not wait for streams.
 func TestSettle(t *testing.T) {
 	began, release := make(chan struct{}, 2), make(chan struct{})
 	n := newNode(t, "n")
@@ -330,9 +332,9 @@ func TestSettle(t *testing.T) {
 	requireRetry(t, stream.end())
 }
 
-// Row 53: a service of one election is fenced for another one, whose leaders call it. A
-// leader whose token is too old is told so, at any node and whichever way it is, and not
-// that its request can be retried.
+// Row 53: a service of one election is fenced for another one, whose leaders call it. A leader
+// whose token is too old receives this, at any node and in unary calls and streams, and not that
+// its request can be retried.
 func TestRow53FenceOfAnotherElection(t *testing.T) {
 	fenced, err := fence.New(fence.Config{Elections: []string{"billing"}, Store: &fence.Memory{}})
 	require.NoError(t, err)
@@ -354,15 +356,15 @@ func TestRow53FenceOfAnotherElection(t *testing.T) {
 	}, func(cfg *Config) { cfg.Unary, cfg.Stream = fenced.UnaryServer(), fenced.StreamServer() })
 }
 
-// billing is a tenure of another election, which has not learnt of its end.
+// billing is a tenure of another election, whose end is not known yet.
 type billing struct{}
 
 func (billing) Election() string    { return "billing" }
 func (billing) Token() eldest.Token { return 8 }
 func (billing) Err() error          { return nil }
 
-// What another election's curator says is not found under this one's name, also where both
-// have said something, and is removed without the rest.
+// LostLeadership does not return the detail of another election, also if there are details of both.
+// withoutLost removes it and keeps the others.
 func TestLostLeadershipOfAnElection(t *testing.T) {
 	own := refusal{election: "e", token: 7, node: "n", untouched: true, why: "because"}.err()
 	for _, err := range []error{own, fmt.Errorf("put: %w", own)} {
@@ -394,8 +396,8 @@ func TestLostLeadershipOfAnElection(t *testing.T) {
 	require.Equal(t, "kept", status.Convert(none).Details()[0].(*wrapperspb.StringValue).GetValue())
 }
 
-// Row 51: a handler writes, calls a service of another election, or of the same one, which has no leader, and
-// returns that error as it is. The client does not send again: something was applied.
+// Row 51: a handler writes, calls a service of another election, or of the same one, which has no
+// leader, and returns that error unchanged. The client does not send again: something was applied.
 func TestRow51AnotherElectionsLossIsNotThisOnes(t *testing.T) {
 	for _, election := range []string{"another", "test"} {
 		another := newNode(t, "another", waits(time.Millisecond), func(cfg *Config) { cfg.Elector.Election = election })
@@ -417,7 +419,7 @@ func TestRow51AnotherElectionsLossIsNotThisOnes(t *testing.T) {
 				"local, stream": func() error { return n.open("/test.Local/Bidi").end() },
 			} {
 				written = 0
-				for range 3 { // a client's loop
+				for range 3 { // a client's retries
 					err := send()
 					requireCode(t, codes.Unavailable, err, `election "`+election)
 					require.Empty(t, status.Convert(err).Details(), "%s: another request's loss", name)
@@ -433,8 +435,8 @@ func TestRow51AnotherElectionsLossIsNotThisOnes(t *testing.T) {
 	}
 }
 
-// Row 51: a leader may still pass on what another election's curator has said, such as one
-// of an earlier version; the node that forwarded does not.
+// Row 51: a leader, for example of an earlier version, may still pass on a detail of another
+// election's curator; the node that forwarded does not.
 func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
 	said := refusal{election: "another", token: 9, node: "n", untouched: true, why: "because"}
 	leader := newNode(t, "leader", intercept(func(context.Context) error { return said.err() }))

@@ -18,10 +18,10 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Forwarded returns, for the context of an incoming call in an interceptor or a handler,
-// which node has forwarded the call and for which tenure. ok is false where no node has,
-// and where this was not verified: Config.VerifyHop is not set
-// and the connection has no verified certificate. Forwarded does not block.
+// Forwarded returns, for the context of an incoming call in an interceptor or a handler, which node
+// has forwarded the call and for which tenure. ok is false if no node has, and if this was not
+// verified: Config.VerifyHop is not set and the connection has no verified certificate. Forwarded
+// does not block.
 func Forwarded(ctx context.Context) (node string, token eldest.Token, ok bool) {
 	h := arrived(ctx).hop
 	if !h.verified {
@@ -31,15 +31,15 @@ func Forwarded(ctx context.Context) (node string, token eldest.Token, ok bool) {
 }
 
 // Caller returns, for the context of an incoming call in an interceptor or a handler, the
-// certificate of the caller: on a direct call the one that the connection's credentials have
-// verified, on a forwarded call the one that the follower's have, if it is verified that the
-// call comes from that follower (see Forwarded). ok is false where the caller has shown none,
-// where it was not verified, or where nobody has verified the hop.
+// certificate of the caller. For a direct call it is the one that the connection's credentials have
+// verified. For a forwarded call it is the one that the follower's credentials have verified, if it
+// is verified that the call comes from that follower (see Forwarded). ok is false if the caller has
+// shown none, if it was not verified, or if the hop was not verified.
 //
-// The chain is not passed on, and the leader does not verify the certificate again. So every
-// node must ask for certificates of the same authorities, and who has the key of one node can
-// name any caller. The certificate is shared and must not be changed. Caller does not block;
-// the first of a forwarded call parses the certificate.
+// The chain is not passed on, and the leader does not verify the certificate again. So every node
+// must request certificates of the same authorities, and the owner of one node's key can name any
+// caller. The certificate is shared and must not be changed. Caller does not block; its first call
+// for a forwarded call parses the certificate.
 func Caller(ctx context.Context) (cert *x509.Certificate, ok bool) {
 	h := arrived(ctx).hop
 	switch {
@@ -51,13 +51,13 @@ func Caller(ctx context.Context) (cert *x509.Certificate, ok bool) {
 	return cert, cert != nil
 }
 
-// NodeCertificate is a Config.VerifyHop for mutual TLS. A hop is believed if the sender
-// proved to be the node: with a certificate that the listener's credentials have verified
-// (tls.RequireAndVerifyClientCert, or VerifyClientCertIfGiven where callers need none) and
-// that names the node's id, as a DNS name or an IP address. So nodes' ids must be
-// such names, and the authority must give them to nodes alone. A wildcard names no node:
-// the owner of one certificate for all nodes, or for a domain, could claim to be any of them.
-// NodeCertificate does not block and is safe for concurrent use.
+// NodeCertificate is a Config.VerifyHop for mutual TLS. It accepts a hop if the sender has proved
+// to be the node: with a certificate that the listener's credentials have verified
+// (tls.RequireAndVerifyClientCert, or VerifyClientCertIfGiven if callers need none) and that names
+// the node's ID, as a DNS name or an IP address. So the IDs of nodes must be such names, and the
+// authority must issue them only to nodes. A wildcard names no node: the owner of one certificate
+// for all nodes, or for a domain, could claim to be any of them. NodeCertificate does not block and
+// is safe for concurrent use.
 func NodeCertificate(ctx context.Context, node string) error {
 	p, ok := grpcpeer.FromContext(ctx)
 	if !ok {
@@ -73,7 +73,7 @@ func NodeCertificate(ctx context.Context, node string) error {
 	exact := *cert
 	exact.DNSNames = slices.DeleteFunc(slices.Clone(cert.DNSNames), func(name string) bool { return strings.HasPrefix(name, "*") })
 	if exact.VerifyHostname(node) != nil {
-		// Not the error itself: it has the name as it was sent.
+		// The error of VerifyHostname is left out, because it has the name as it was sent.
 		return fmt.Errorf("it came with the certificate of %q, %v", cert.DNSNames, cert.IPAddresses)
 	}
 	return nil
@@ -92,13 +92,14 @@ func certificate(ctx context.Context) *x509.Certificate {
 	return secured.State.PeerCertificates[0]
 }
 
-// verify finds out whether a call comes from the node that its hop names, by a function of the user, if there
-// is one. Without one, a sender that has shown a certificate must have shown the node's; on
-// connections without certificates nothing can be verified. The error is the answer to a call that goes no further.
+// verify checks that a call comes from the node that its hop names, with Config.VerifyHop if it is
+// set. Otherwise a sender that has shown a certificate must have shown the node's, and on
+// connections without certificates nothing can be verified. The error is the answer to a call that
+// is refused.
 //
-// A forged hop gains little: the call is served in the tenure it names or refused,
-// and what the service sees of the caller is what the hop says. But a service, or an
-// interceptor in front of the leader, may leave to the nodes what must be checked once.
+// A forged hop gains little: the call is served in the tenure it names or refused, and what the
+// service sees of the caller is what the hop contains. But a service, or an interceptor in front of
+// the leader, may rely on the nodes for what must be checked once.
 func (h *hop) verify(ctx context.Context, by func(ctx context.Context, node string) error) error {
 	if by == nil {
 		if certificate(ctx) == nil {
@@ -116,11 +117,11 @@ func (h *hop) verify(ctx context.Context, by func(ctx context.Context, node stri
 	return status.Error(codes.PermissionDenied, text(fmt.Sprintf("eldest: the call says that node %.64q has forwarded it: %v", h.from, err)))
 }
 
-// arrival is what is known of an incoming call before any interceptor is called. The zero
-// arrival is that of a call that comes from a caller.
+// arrival is what is known of an incoming call before any interceptor is called. The zero arrival
+// means that the call comes from a caller.
 type arrival struct {
 	hop     hop
-	refused error // the call goes no further
+	refused error // if set, the answer: the call goes no further
 }
 
 type arrivalKey struct{}
@@ -130,14 +131,14 @@ func arrived(ctx context.Context) arrival {
 	return a
 }
 
-// hopReader reads the hop of each call that comes to the node, to any service, and
-// removes it from the metadata. gRPC calls its stats handlers before any interceptor, also
-// before one that the user has put first, and they may change the context.
+// hopReader reads the hop of each call that comes to the node, to any service, and removes it from
+// the metadata. It is a stats handler: gRPC calls these before any interceptor, also before one
+// that the user has put first, and they may change the context.
 type hopReader struct {
 	verify func(ctx context.Context, node string) error
 }
 
-// options installs the hopReader on a server. They come before the user's.
+// options returns the options that install the hopReader on a server. They come before the user's.
 func (e hopReader) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StatsHandler(e),

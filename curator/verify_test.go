@@ -24,8 +24,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A node whose certificate names another one cannot
-// forward; its callers are told what is wrong and not that they should try again.
+// A node whose certificate names another node cannot forward. Its callers receive what is wrong,
+// and not that the call can be retried.
 func TestNodesThatAreNotBelieved(t *testing.T) {
 	a := newAuthority(t)
 	leader, misnamed := newNode(t, "leader", a.mutual("leader")), newNode(t, "follower", a.mutual("somebody"))
@@ -43,8 +43,8 @@ func TestNodesThatAreNotBelieved(t *testing.T) {
 	require.ErrorContains(t, err, "that was verified", "a certificate that was shown and not verified")
 }
 
-// The answer of the user's function is the caller's; it is asked of claims
-// only, with the node's id as it is, and never for what was not a hop.
+// The error of the user's function is the answer to the caller. The function is called only for
+// calls that claim a hop, with the node's ID unescaped, and never for malformed hops.
 func TestVerifyHop(t *testing.T) {
 	var asked atomic.Int64
 	var said error
@@ -78,8 +78,8 @@ func TestVerifyHop(t *testing.T) {
 	require.EqualValues(t, 2, leader.calls.Load())
 }
 
-// callRecorder keeps what interceptors and handlers have seen of calls: where, which node Forwarded names, whom
-// Caller names, and keys of a hop.
+// callRecorder records what interceptors and handlers have seen of calls: where, which node
+// Forwarded names, which caller Caller names, and keys of a hop.
 type callRecorder struct {
 	mu   sync.Mutex
 	seen []string
@@ -121,12 +121,12 @@ func (w *callRecorder) script(where string) *script {
 	}
 }
 
-// watches has interceptors of a node report: the one that gRPC calls before all others, and one that comes after the
-// curator's own; and has it serve a local service that does.
+// watches makes interceptors of a node record: the one that gRPC calls before all others, and one
+// that comes after the curator's own. It also makes the node serve a local service that records.
 func (w *callRecorder) watches(cfg *Config) {
 	unary := func(where string) grpc.UnaryServerInterceptor {
 		return func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-			if strings.HasPrefix(info.FullMethod, "/test.") { // and not what nodes ask each other
+			if strings.HasPrefix(info.FullMethod, "/test.") { // no requests between nodes
 				w.sees(ctx, cfg.Elector.NodeID+where)
 			}
 			return handle(ctx, in)
@@ -167,11 +167,11 @@ func sending(n *node) map[string]func(ctx context.Context) error {
 	}
 }
 
-// Row 52: a hop is believed of the node whose certificate says so, and of nobody else, before interceptors are
-// called, whichever service is called, the node's own included, and also where nobody has set VerifyHop but
-// callers show certificates. What a caller says of itself is not believed, at a leader or a follower, whichever
-// way it says it; nor is what a node of an earlier version passes on under the key of ours; nor what an
-// unverified hop says of the caller.
+// Row 52: a hop is accepted from the node that the certificate names, and from no other client,
+// before interceptors are called, for every service, the node's own included, and also if VerifyHop
+// is not set but callers show certificates. What a caller claims about itself is not accepted, at a
+// leader or a follower, in any form; nor is what a node of an earlier version passes on under the
+// curator's key; nor is what an unverified hop contains about the caller.
 func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 	a := newAuthority(t)
 	none, alice, node := []tls.Certificate(nil), []tls.Certificate{a.Issue("alice")}, []tls.Certificate{a.Issue("follower")}
@@ -186,7 +186,7 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 		from []tls.Certificate
 		said [][]string
 		want codes.Code
-		who  string // is believed to call
+		who  string // the expected caller
 	}
 	elsewhere := [][]string{claim("follower", "7")}
 	callers := []row{
@@ -204,12 +204,12 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 		{node, [][]string{claim("follower", "7"), key}, ok, "nobody by follower in 7"}, {node, [][]string{claim("follower", "7"), names("")}, ok, "nobody by follower in 7"},
 		{node, [][]string{claim("follower", "7"), names("no certificate")}, ok, "nobody by follower in 7"},
 		{node, [][]string{claim("follower", "7"), {oddKey, "X-" + callerKey, oddKey, root}}, ok, "nobody by follower in 7"},
-		{alice, [][]string{claim("alice", "7")}, ok, "nobody by alice in 7"}, // to us it is a node: the authority named it
+		{alice, [][]string{claim("alice", "7")}, ok, "nobody by alice in 7"}, // it counts as a node: the authority has issued the certificate
 	}
 	anonymous := []row{{none, elsewhere, denied, ""}, {none, [][]string{claim("", "7")}, denied, ""}}
 	unverified := []row{
 		{none, elsewhere, ok, "nobody"}, {none, [][]string{claim("follower", "7"), names(root)}, ok, "nobody"},
-		{none, [][]string{claim("follower", "7"), half}, invalid, ""}, // pairs that are none: of no node (row 58)
+		{none, [][]string{claim("follower", "7"), half}, invalid, ""}, // incomplete pairs, which no node sends (row 58)
 	}
 	for name, tc := range map[string]struct {
 		secure func(*Config)
@@ -238,7 +238,7 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 					for _, saw := range saw {
 						if row.want == ok {
 							require.True(t, strings.HasSuffix(saw, ": "+row.who), "row %d, %s: %s: another caller, or hop, is believed than %s", i, way, saw, row.who)
-						} else { // those of an interceptor that gRPC calls first
+						} else { // records of an interceptor that gRPC calls first
 							require.Regexp(t, "^leader: (nobody|alice|other)$", saw, "row %d, %s: it is called for a forged hop, or believes it", i, way)
 						}
 					}
@@ -249,12 +249,12 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 	}
 }
 
-// Row 52: Forwarded is what was verified: with certificates the node that forwarded, in
-// interceptors and handlers; in plain text, where nobody has verified it, nothing.
+// Row 52: Forwarded returns what was verified: with certificates the node that forwarded, in
+// interceptors and handlers; in plain text, which verifies nothing, no node.
 //
-// The leader knows who called a follower: by the certificate that the follower has verified,
-// in interceptors and handlers, of unary calls and of streams; and nobody, where the caller
-// has shown none. A direct caller's is the connection's, for local services as well.
+// The leader has the caller of a follower, by the certificate that the follower has verified, in
+// interceptors and handlers, of unary calls and of streams; and no caller if the caller has shown
+// no certificate. For a direct call it is the connection's, for local services as well.
 func TestRow52ForwardedIsVerified(t *testing.T) {
 	a := newAuthority(t)
 	var w callRecorder
@@ -269,7 +269,7 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 			want = append(want, "leader: "+who+hop, "leader, then: "+who+hop, "handler: "+who+hop)
 			from := a.from(n, certificates...)
 			forged := metadata.AppendToOutgoingContext(etcdtest.Context(t), oddKey, callerKey, oddKey, "forged", callerKey, "forged")
-			for range 2 { // before it is known to be unary, and after
+			for range 2 { // before the method is known to be unary, and after
 				require.Equal(t, want, w.saw(func() { _, _ = from.unary(forged, "") }), "unary, at the %s", id)
 			}
 			require.Equal(t, want, w.saw(func() { from.open(bidiMethod).closes() }), "a stream, at the %s", id)
@@ -288,7 +288,7 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 	}
 	require.Empty(t, w.keys)
 
-	// A certificate that a follower was shown and has not verified is not passed on.
+	// A certificate that a follower has received but not verified is not passed on.
 	leader, _ = a.pair(w.script("handler"), a.mutual, w.watches)
 	shown := newNode(t, "follower", a.mutual("follower"), func(cfg *Config) {
 		cfg.ServerCredentials = credentials.NewTLS(a.Server(a.Issue("follower"), tls.RequestClientCert))
@@ -298,7 +298,7 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(w.saw(func() { from.answers("") })), "root")
 }
 
-// Row 52: a certificate names a node by its whole name; one for many names is no node's.
+// Row 52: a certificate names a node by its whole name; a wildcard certificate names no node.
 func TestRow52WildcardIsNoNode(t *testing.T) {
 	a := newAuthority(t)
 	asked := func(node string, names ...string) error {

@@ -19,22 +19,22 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 47: two followers that take each other for the leader end it after one hop, as
-// does a node that takes itself for another.
+// Row 47: two followers that take each other for the leader end a call after one hop, as does a
+// node that takes itself for another.
 func TestRequirement47OneHop(t *testing.T) {
 	t.Parallel()
-	// A node that is told of a tenure newer than any it knows may have won that itself,
-	// and waits for it, but not for long.
-	soonOver := waits(500 * time.Millisecond) // a connection is had before that, on a busy machine, too
+	// A node that receives a call for a tenure newer than its status may have won that tenure
+	// itself. The call waits for it, but not for long.
+	soonOver := waits(500 * time.Millisecond) // a connection is made before that, also on a busy machine
 	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
-	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // as a and as b see it
+	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at a and at b
 		a.follows(b, tokens[0])
 		b.follows(a, tokens[1])
 		begun := time.Now()
 		for _, n := range []*node{a, b} {
 			n.untouched("which follows node")
 			stream := n.open(bidiMethod)
-			_ = stream.SendMsg(&message{}) // it may be over by now
+			_ = stream.SendMsg(&message{}) // the stream may have ended by now
 			requireRetry(t, stream.end())
 		}
 		require.Less(t, time.Since(begun), DefaultWait, "somebody waited")
@@ -56,7 +56,7 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	follower.untouched("which does not lead with token 7")
 	require.Zero(t, leader.calls.Load())
 
-	// The hop is read, and what cannot be read is refused.
+	// The hop is parsed, and a malformed one is refused.
 	leader.leads(9, echoing)
 	for token, want := range map[string]codes.Code{
 		"9": codes.OK, "10": codes.Unavailable, "1": codes.Unavailable, "9223372036854775807": codes.Unavailable,
@@ -70,14 +70,15 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	requireCode(t, codes.InvalidArgument, err)
 }
 
-// A follower may learn of a tenure before it is set up: its first calls wait for that.
+// A follower may receive a tenure before it is set up at the leader: the first calls wait until it
+// is.
 func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
 	var came atomic.Int64
 	leader, follower := newNode(t, "leader", counted(&came)), newNode(t, "follower")
 	follower.follows(leader, 7)
 	done := follower.ask("")
 	etcdtest.Eventually(t, func() bool { return came.Load() > 0 }, "the call comes")
-	for range 3 { // nothing of this is the tenure
+	for range 3 { // none of these sets up the tenure
 		leader.router.Unknown(errors.New("the tenure begins"))
 	}
 	time.Sleep(20 * time.Millisecond)
@@ -86,7 +87,7 @@ func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
 	require.NoError(t, etcdtest.Take(t, done, "the answer"))
 }
 
-// Row 46: while no leader is known calls wait, and then go wherever they belong.
+// Row 46: while no leader is known calls wait, and then are served or forwarded.
 func TestRequirement46WaitForALeader(t *testing.T) {
 	leader, n := newNode(t, "leader"), newNode(t, "n")
 	leader.leads(7, echoing)
@@ -102,7 +103,7 @@ func TestRequirement46WaitForALeader(t *testing.T) {
 	}
 }
 
-// Row 46: the wait ends with the caller, or the bound, or the node.
+// Row 46: the wait ends with the caller's context, with Config.Wait, or with the node.
 func TestRequirement46WaitEnds(t *testing.T) {
 	n := newNode(t, "n", waits(20*time.Millisecond))
 	n.untouched("no leader is known after 20ms")
@@ -119,7 +120,7 @@ func TestRequirement46WaitEnds(t *testing.T) {
 	stream := n.open(bidiMethod)
 	require.Nil(t, n.router.Stop(fmt.Errorf("%w: stopping", eldest.ErrClosed)))
 	requireRetry(t, stream.end())
-	n.leads(8, echoing) // what comes late changes nothing
+	n.leads(8, echoing) // after Stop it changes nothing
 	n.untouched("stopping")
 }
 
@@ -153,7 +154,7 @@ func TestBacklogIsShared(t *testing.T) {
 	require.Zero(t, b.all)
 }
 
-// requireBusy takes answers that say that there is no room, and that nothing was applied.
+// requireBusy receives answers that mean that there is no room, and that nothing was applied.
 func requireBusy(t *testing.T, times int, answers <-chan error) {
 	t.Helper()
 	for range times {
@@ -164,7 +165,7 @@ func requireBusy(t *testing.T, times int, answers <-chan error) {
 	}
 }
 
-// callMany makes calls at once.
+// callMany makes calls concurrently.
 func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error {
 	answers := make(chan error, calls)
 	for range calls {
@@ -173,7 +174,7 @@ func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error 
 	return answers
 }
 
-// Row 63: so many calls wait and no more, for a leader or for a connection to one: a call over it is
+// Row 63: the number of calls that wait for a leader or for a connection to one is bounded: a further call is
 // refused at once, and can be sent again. Of two callers one cannot keep the other out.
 //
 // Fails when calls wait without a bound: a hundred calls of 3 MiB held 354 MiB.
@@ -192,7 +193,7 @@ func TestRow63WaitingIsBounded(t *testing.T) {
 	n.empty()
 
 	n.router.Leave(tenure, errDeposed)
-	n.followsAt(listen(t).Addr().String()) // which accepts nobody
+	n.followsAt(listen(t).Addr().String()) // which accepts no connection
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	answers = n.callMany(ctx, 40, "")
 	requireBusy(t, 36, answers)
@@ -203,7 +204,7 @@ func TestRow63WaitingIsBounded(t *testing.T) {
 	n.empty()
 }
 
-// Row 63: messages that wait are counted, wherever they were tried before.
+// Row 63: the messages of waiting calls are counted, also if the calls were tried elsewhere before.
 func TestRow63HeldBytesAreBounded(t *testing.T) {
 	const size = 100 << 10
 	last, next := newNode(t, "last"), newNode(t, "next")
@@ -223,7 +224,8 @@ func TestRow63HeldBytesAreBounded(t *testing.T) {
 	follower.empty()
 }
 
-// Row 56: what a caller takes to send its message is not spent waiting for a leader, and the wait ends where the call begins.
+// Row 56: the time in which a caller sends its message does not count as waiting for a leader, and
+// the wait ends when the call begins.
 //
 // Fails with one limit for both: at a follower the call was UNAVAILABLE, at the leader it was not.
 func TestRow56SlowUploads(t *testing.T) {
@@ -240,7 +242,7 @@ func TestRow56SlowUploads(t *testing.T) {
 	}, waits(800*time.Millisecond))
 }
 
-// Row 56: nor is it if there is no connection any more when the message has come.
+// Row 56: nor does it count if the connection has broken when the message has arrived.
 func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	t.Parallel()
 	var way network
@@ -256,8 +258,8 @@ func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	require.NoError(t, stream.end())
 }
 
-// Row 56: nor is it where the leader ends meanwhile, and the follower did not know that the call
-// is one with one message; also where it learns of that only when all has been sent.
+// Row 56: nor does it count if the leader's tenure ends meanwhile, and the follower had not stored
+// that the method is unary; also if it receives this only when the caller has sent everything.
 func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -282,9 +284,9 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 	}
 }
 
-// The wait for a leader ends where the call begins, however long it takes then.
+// The wait for a leader ends when the call begins, however long the call takes.
 //
-// Fails with a timer that goes on when the call to the leader has been opened.
+// Fails with a timer that continues when the call to the leader has been opened.
 func TestCallOutlastsThePatience(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
@@ -308,7 +310,8 @@ func TestCallOutlastsThePatience(t *testing.T) {
 	}, waits(wait))
 }
 
-// limited is a follower whose leader takes so many streams of one connection; all of them are taken.
+// limited is a follower whose leader allows so many streams on a connection; all of them are in
+// use.
 func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken []*flow) {
 	t.Helper()
 	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxStreams = streams })
@@ -318,7 +321,7 @@ func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken [
 	return follower, follower.take(streams)
 }
 
-// take has streams under way.
+// take opens streams and keeps them under way.
 func (n *node) take(streams int) (taken []*flow) {
 	n.t.Helper()
 	for range streams {
@@ -330,13 +333,13 @@ func (n *node) take(streams int) (taken []*flow) {
 	return taken
 }
 
-// A leader that limits streams is not taken for dead because the heartbeat gets none.
+// A leader that limits streams does not count as failed because the heartbeat gets no stream.
 func TestHeartbeatWithoutAStream(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []int{1, 8} {
 		follower, taken := limited(t, quick, streams)
 		p := follower.router.Now().Peer
-		hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
+		hasty := heartbeat{timeout: 300 * time.Millisecond} // it receives no answer, however long it waits
 		for range 2 * quick.misses {
 			require.True(t, hasty.answered(p.control))
 			require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
@@ -350,19 +353,19 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 	}
 }
 
-// The wait for a stream, or for a connection where a server accepts and says nothing, is one for a route: it is bounded, and
-// nothing has left.
+// Waiting for a stream, or for a connection to a server that accepts it and sends nothing, counts
+// as waiting for a route: it is bounded, and nothing has left.
 func TestWaitForAStream(t *testing.T) {
 	follower, taken := limited(t, calm, 2)
-	follower.cfg.Wait = 100 * time.Millisecond // only while nothing is to be had
-	for range 2 {                              // before it is known to be unary, and after
+	follower.cfg.Wait = 100 * time.Millisecond // counts only while there is no stream
+	for range 2 {                              // before the method is known to be unary, and after
 		follower.untouched("in time")
 		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
 	}
 	_, err := follower.unary(etcdtest.ContextFor(t, 10*time.Millisecond), "")
 	requireCode(t, codes.DeadlineExceeded, err)
 	taken[0].closes()
-	etcdtest.Eventually(t, func() bool { // the connection has the stream back a moment after we heard of its end
+	etcdtest.Eventually(t, func() bool { // the connection frees the stream a moment after the end was received
 		err := follower.call("")
 		if err != nil {
 			require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
@@ -379,8 +382,8 @@ func TestWaitForAStream(t *testing.T) {
 	}
 }
 
-// Row 63: one caller's streams that nobody reads, as many as a connection may have, hold up no
-// other caller's calls, and are not taken for a dead leader either.
+// Row 63: one caller's streams that are not read, as many as a connection may have, delay no other
+// caller's calls, and do not make the leader count as failed.
 //
 // Fails with one connection for all.
 func TestRow63OneCallerStarvesNobody(t *testing.T) {
@@ -421,7 +424,7 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 			require.NoError(t, err, "caller %d", i)
 		}
 	}
-	time.Sleep(2 * time.Duration(brisk.misses+1) * brisk.timeout) // time to take the leader for dead
+	time.Sleep(2 * time.Duration(brisk.misses+1) * brisk.timeout) // time in which the leader could count as failed
 	p := follower.router.Now().Peer
 	p.mu.Lock()
 	control, links := p.control, len(p.links)
@@ -437,14 +440,14 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	}
 }
 
-// quick notices a dead leader within three seconds; one that is slower than that to answer on
-// a busy machine is not dead. brisk takes a leader for dead that does not answer for a second.
+// quick detects a failed leader within three seconds; a leader that takes longer to answer on a
+// busy machine has not failed. brisk treats a leader as failed that does not answer for a second.
 var (
 	quick = heartbeat{every: 50 * time.Millisecond, timeout: 1500 * time.Millisecond, misses: 2}
 	brisk = heartbeat{every: 20 * time.Millisecond, timeout: 500 * time.Millisecond, misses: 2}
 )
 
-// narrow is a connection that carries so much in a second, and no more.
+// narrow is a connection with a bandwidth of so many bytes per second.
 type narrow struct {
 	net.Conn
 	bytes int
@@ -455,10 +458,10 @@ func (n narrow) Write(b []byte) (int, error) {
 	return n.Conn.Write(b)
 }
 
-// Row 63: a leader to whom a large message is under way over a narrow connection is not taken
-// for dead.
+// Row 63: a leader to which a large message is under way over a narrow connection does not count as
+// failed.
 //
-// Fails when it is asked whether it lives on the same connection.
+// Fails when the heartbeat uses the same connection.
 func TestRow63HeartbeatBesideALargeMessage(t *testing.T) {
 	t.Parallel()
 	leader := newNode(t, "leader")

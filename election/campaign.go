@@ -9,50 +9,49 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Position is where a candidate stands after Register.
+// Position is a candidate's position in the queue after Register.
 type Position struct {
 	// Key is the candidate's key, Token its create revision.
 	Key   string
 	Token eldest.Token
-	// Queue is the number of keys in the election's range, the own one included;
-	// 0 where that was not learnt: the key was adopted, or the queue is long.
+	// Queue is the number of keys in the election's range, including its own; 0 if it is unknown:
+	// the key was adopted, or the queue is long.
 	Queue int64
-	// Predecessor is the next older candidate's key, which may have left meanwhile; empty:
-	// nobody is older, and Await returns at once, or who is was not learnt.
+	// Predecessor is the next older candidate's key, which may be deleted by now; empty if it is
+	// unknown, or if no older candidate exists: then Await returns at once.
 	Predecessor string
 }
 
-// Campaign stands for election and blocks until the candidate leads. On any error
-// it does not lead and does not stand any more; its key is removed, at the latest
-// with the lease (G8). It ends before the win
+// Campaign registers the candidate and blocks until it leads. On any error it does not lead and is
+// not queued; its key is removed, at the latest with the lease (G8). It ends before the win
 //   - with ctx, at once: the error wraps its cause;
 //   - by Withdraw or Close: eldest.ErrWithdrawn, eldest.ErrClosed;
-//   - when somebody removes the key: eldest.ErrDeposed;
+//   - when another client removes the key: eldest.ErrDeposed;
 //   - with the session: the session's cause;
-//   - when etcd refuses for good (no permission, no space, a closed client): that.
+//   - when etcd refuses permanently (no permission, no space, a closed client): that error.
 //
-// Requeue and Config.ShouldYield do not end it: it goes on from another place. While etcd is
-// away it waits. A second call on the same candidate returns eldest.ErrCampaigning, or
-// eldest.ErrLeading during a tenure, and changes nothing. A tenure that was drained is
-// resigned first, unless a function still runs in it under Lead, which then resigns. One that
-// is suspended goes on, with the same token, once its key is proven to be there still.
+// Requeue and Config.ShouldYield do not end it: it continues from another position. While etcd is
+// unavailable it waits. A second call on the same candidate returns eldest.ErrCampaigning, or
+// eldest.ErrLeading during a tenure, and changes nothing. A tenure that was drained is resigned
+// first, unless a function still runs in it under Lead, which then resigns. A tenure that is
+// suspended continues, with the same token, once the key is proven to exist still.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.Lead, true)
 	return l, c.failed("campaign", err)
 }
 
-// Await blocks until a registered candidate leads, one whose tenure is suspended
-// (eldest.ErrSuspended) included. It ends like Campaign; when
-// ctx ends, so does the candidacy. Without Register: eldest.ErrNotRegistered.
+// Await blocks until a registered candidate leads, also one whose tenure is suspended
+// (eldest.ErrSuspended). It ends like Campaign; when ctx ends, the candidacy ends too. Without
+// Register it returns eldest.ErrNotRegistered.
 func (c *Candidate) Await(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.Lead, false)
 	return l, c.failed("await", err)
 }
 
-// Try leads at once or not at all: if any candidate stands it returns an error
-// that wraps eldest.ErrNotElected and has not queued. One request on a healthy
-// cluster. (Where foreign keys are in the range it has to stand for a moment to find
-// out, and leaves again.) It blocks only for etcd's answers, and fails like Campaign.
+// Try leads at once or not at all: if another candidate exists it returns an error that wraps
+// eldest.ErrNotElected and is not queued. It sends one request on a healthy cluster. (If foreign
+// keys are in the range it registers for a moment to find that out, and leaves again.) It blocks
+// only until etcd answers, and fails like Campaign.
 func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.LeadNow, true)
 	if errors.Is(err, eldest.ErrNotElected) {
@@ -66,9 +65,9 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 	return l, c.failed("try", err)
 }
 
-// Register enters the queue and returns without waiting for the win: one request
-// on a healthy cluster. It blocks and fails like Campaign, and the key stays until
-// Await, Withdraw, Close or the end of the session.
+// Register enters the queue and returns without waiting for the win. It sends one request on a
+// healthy cluster. It blocks and fails like Campaign, and the key remains until Await, Withdraw,
+// Close or the end of the session.
 func (c *Candidate) Register(ctx context.Context) (Position, error) {
 	var place Position
 	err := c.during(ctx, core.Queue, true, func() bool {
@@ -78,8 +77,8 @@ func (c *Candidate) Register(ctx context.Context) (Position, error) {
 	return place, c.failed("register", err)
 }
 
-// win competes until the candidate leads, or has led: a tenure may be over, or suspended, before its
-// caller is told of it.
+// win campaigns until the candidate leads, or has led: a tenure may be over or suspended before the
+// caller receives it.
 func (c *Candidate) win(ctx context.Context, want core.Want, register bool) (l *Leadership, err error) {
 	err = c.during(ctx, want, register, func() bool {
 		l = c.news
@@ -91,8 +90,8 @@ func (c *Candidate) win(ctx context.Context, want core.Want, register bool) (l *
 	return l, nil
 }
 
-// during competes until done, which is asked with the mutex, or the candidacy has ended:
-// then it returns the cause. The end of ctx ends the candidacy.
+// during campaigns until done, which is called with the mutex held, or until the candidacy has
+// ended; then it returns the cause. The end of ctx ends the candidacy.
 func (c *Candidate) during(ctx context.Context, want core.Want, register bool, done func() bool) error {
 	end, err := c.begin(ctx, want, register)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// A candidacy that ends between Register and Await, or was given up, says so.
+// A candidacy that ends between Register and Await, or was given up: Await returns the reason.
 func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
 	s := newEnv(t)
 	ended, change := ending()
@@ -35,8 +35,8 @@ func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
 	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrWithdrawn)
 }
 
-// A key of one's own that was left over, from a process that died with the lease
-// alive, is adopted; behind others it is given up.
+// A key of the candidate's own lease, left over from a process that crashed, is adopted; behind
+// another candidate it is given up.
 func TestTryWithALeftoverOfOnesOwn(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("now")
@@ -80,8 +80,8 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 	s.queued(1)
 }
 
-// A stream that stands still, with the watch of the predecessor's key or of the own one on it, is found by its
-// liveness check: what is watched goes on with another one.
+// A stream that delivers nothing more, with the watch of the predecessor's key or of its own key on
+// it, is detected by the liveness check: the watch continues on another stream.
 func TestWatchCheckFindsADeafWatch(t *testing.T) {
 	for _, role := range []string{"waiter", "leader"} {
 		t.Run(role, func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestWatchCheckFindsADeafWatch(t *testing.T) {
 	}
 }
 
-// standing is a watcher whose first stream stands still from stop on: it tells nothing more, and what is
-// watched on it from then on begins at the revision at which it stopped.
+// standing is a watcher whose first stream delivers nothing more after stop; watches that are
+// created on it after that begin at the revision at which it stopped.
 type standing struct {
 	clientv3.Watcher
 	at, placed, others atomic.Int64
@@ -150,8 +150,8 @@ func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return out
 }
 
-// Close, Withdraw or the end of the context while the winning reply is on its way:
-// a candidate whose Close or Withdraw has returned must not lead, and no call blocks.
+// Close, Withdraw or the end of the context while the winning reply is on its way: a candidate
+// whose Close or Withdraw has returned must not lead, and no call blocks.
 func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
 	calls := map[string]call{
@@ -174,7 +174,7 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 				ended := make(chan error, 1)
 				g.on(nil, func(_ context.Context, err error) error {
 					go func() { ended <- end(s.Ctx) }()
-					<-told // the call has been told to stop; the reply is read all the same
+					<-told // the call has been asked to stop; the reply is read nevertheless
 					return err
 				})
 				l, err := call(c, s.Ctx)
@@ -188,8 +188,8 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 	}
 }
 
-// An election loop campaigns again the moment its tenure ends: the end must not be
-// visible before the candidate is free.
+// An election loop campaigns again as soon as its tenure ends: the end must not be visible before
+// the candidate may campaign again.
 func TestCampaignAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -209,8 +209,8 @@ func TestCampaignAgainAtOnce(t *testing.T) {
 	}
 }
 
-// A campaign while the key of the last tenure is still being removed waits for that
-// and registers anew: it does not inherit the old token, and is not refused.
+// A campaign while the key of the last tenure is still being removed waits for the removal and
+// registers again: it does not inherit the old token, and does not fail.
 func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	s := newEnv(t)
 	c, g := s.gated("v")
@@ -262,8 +262,8 @@ func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 }
 
-// The value can be changed at each step; the one proclaimed last is that of the next campaign, and the
-// caller may change its slice when a call has returned.
+// The value can be changed in each phase; the last one proclaimed is the value of the next
+// campaign, and the caller may change its slice after a call has returned.
 func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
@@ -279,7 +279,7 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 		value[0] = 'X'
 		require.Equal(t, text, s.value(c.Key()))
 	}
-	s.watched(2) // the own key of each
+	s.watched(2) // each candidate's own key
 	s.Rec.Reset()
 	proclaimed(c.Proclaim, "waiting")
 	require.Equal(t, []string{"Txn"}, s.Rec.Methods(), "one request")
@@ -295,8 +295,8 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	require.Equal(t, "by the candidate", s.value(c.Key()))
 }
 
-// After the loss nothing is written, and the error is the same each time, also where the first call comes
-// before the watch has reported the loss.
+// After the loss nothing is written, and the error is the same each time, also if the first call
+// comes before the watch has reported the loss.
 func TestProclaimAfterLoss(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("old", func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(s.Client) })

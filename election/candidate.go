@@ -13,37 +13,37 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// Candidate stands in one election with one session, as often as one likes, once
-// at a time. Made by New, ended by Close. All methods are safe for concurrent use.
+// Candidate campaigns in one election with one session, any number of times, one campaign at a
+// time. Made by New, ended by Close. All methods are safe for concurrent use.
 //
-// It is the face of a machine of package core, which package loop runs: calls become
-// events, and steps become hooks (tell.go), contexts and results.
+// It is the public face of a state machine of package core, which package loop runs: calls become
+// events, and steps become hook calls (tell.go), contexts and results.
 type Candidate struct {
 	cfg   Config // does not change, but for Mutex, which candidate.lock guards
 	key   string
 	hooks serial.Queue
-	// session is the candidates of cfg.Session.
+	// session has the candidates of cfg.Session.
 	session *loop.Session
 
-	// The mutex of the session's candidates guards what follows.
+	// The mutex of the session's candidates guards the fields below.
 	user loop.User
-	// machine runs the present candidacy, or ran the last one; nil before that. It may be
-	// another candidate's by now (mine).
+	// machine runs the current candidacy, or ran the last one; nil before that. It may belong to
+	// another candidate by now (mine).
 	machine *loop.Candidate
-	// call is the one that registers or waits; nil while there is none.
+	// call is the current call that registers or waits; nil if there is none.
 	call chan struct{} // closed when it has returned
-	// news is the tenure that it has won, ended or not; nil before that.
+	// news is the tenure that the current call has won, ended or not; nil before that.
 	news *Leadership
-	// life is the present candidacy, or the last one.
+	// life is the current life of the key, or the last one.
 	life life
-	// last is the newest tenure that there was, ended or not.
+	// last is the newest tenure, ended or not.
 	last *Leadership
-	// cause says why the last candidacy, or the attempt at one, ended; nil before that and
-	// while one goes on.
+	// cause says why the last candidacy, or the attempt at one, ended; nil before that and during a
+	// candidacy.
 	cause error
-	// step is the way from one place to another, while the candidate is on it.
+	// step is the current requeue; nil if there is none.
 	step *step
-	// changed is closed at the next change of the above; nil while nobody asks.
+	// changed is closed at the next change of the fields above; nil until Changed is called.
 	changed chan struct{}
 	closed  bool
 }
@@ -74,13 +74,13 @@ func New(cfg Config) (*Candidate, error) {
 	return c, nil
 }
 
-// Key returns the key with which the candidate stands, whether it does or not.
+// Key returns the candidate's key, whether or not it exists.
 func (c *Candidate) Key() string { return c.key }
 
 // Election returns the election's name.
 func (c *Candidate) Election() string { return c.cfg.Election }
 
-// lock takes the mutex, after a look at the clock: what has passed has ended the session.
+// lock locks the mutex. Before that it reads the clock, which may end the session.
 func (c *Candidate) lock() {
 	_ = c.cfg.Session.Holds(0)
 	c.session.Lock()
@@ -89,16 +89,16 @@ func (c *Candidate) lock() {
 
 func (c *Candidate) unlock() { c.session.Unlock() }
 
-// mine reports whether the machine is this candidate's: it stands, wants to, or did so last.
+// mine reports whether the machine is this candidate's, now or in its last candidacy.
 func (c *Candidate) mine() bool { return c.machine.Of(&c.user) }
 
-// stands reports whether the candidate stands, or is on its way to.
+// stands reports whether the candidate has a key or wants one.
 func (c *Candidate) stands() bool { return c.mine() && c.machine.Busy() }
 
 // registered reports whether the candidate has a key that it has not given up.
 func (c *Candidate) registered() bool { return c.mine() && c.machine.State().Exists() }
 
-// phase is the machine's; Idle if it is not this candidate's.
+// phase returns the machine's phase; Idle if the machine is not this candidate's.
 func (c *Candidate) phase() core.Phase {
 	if !c.mine() {
 		return core.Idle
@@ -106,16 +106,15 @@ func (c *Candidate) phase() core.Phase {
 	return c.machine.State().Phase
 }
 
-// won reports whether the candidate has a tenure whose key stands.
+// won reports whether the candidate has a tenure whose key still exists.
 func (c *Candidate) won() bool { return c.phase() == core.Leading || c.phase() == core.Draining }
 
-// Close ends a campaign (Campaign then returns an error that wraps
-// eldest.ErrClosed) or a tenure, removes the key, and waits for everything that
-// goes on in the background, hooks included. It blocks until that is done, the
-// session has ended, or ctx has; in the last case it returns ctx's error, the key
-// is removed in the background while the session lives, and Close may be called
-// again. The session stays open: it belongs to the caller; if a registration may
-// still arrive late, it goes on watching for that.
+// Close ends a campaign (Campaign then returns an error that wraps eldest.ErrClosed) or a tenure,
+// removes the key, and waits for all background work, hooks included. It blocks until that is done,
+// the session has ended, or ctx has ended; in the last case it returns ctx's error, the key is
+// removed in the background during the session, and Close may be called again. The session stays
+// open: it belongs to the caller. If a registration may still arrive late, the session continues to
+// watch for it.
 func (c *Candidate) Close(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -132,8 +131,8 @@ func (c *Candidate) Close(ctx context.Context) error {
 	return c.failed("close candidate", err)
 }
 
-// leave has the key deleted, if there is one, and returns what waits for that; see
-// loop.Candidate.Leave. It is called with the mutex, and what it returns without.
+// leave has the key deleted, if there is one, and returns a function that waits for that; see
+// loop.Candidate.Leave. It is called with the mutex held, and the function without.
 func (c *Candidate) leave(cause error) (wait func(ctx context.Context) error) {
 	if c.machine == nil {
 		return func(context.Context) error { return nil }
@@ -141,7 +140,7 @@ func (c *Candidate) leave(cause error) (wait func(ctx context.Context) error) {
 	return c.machine.Leave(&c.user, cause)
 }
 
-// quit is leave; what it returns also waits until the call that registers or waits has returned.
+// quit is leave; the function also waits until the call that registers or waits has returned.
 func (c *Candidate) quit(cause error) (wait func(ctx context.Context) error) {
 	leave, call := c.leave(cause), c.call
 	return func(ctx context.Context) error {
@@ -153,15 +152,15 @@ func (c *Candidate) quit(cause error) (wait func(ctx context.Context) error) {
 	}
 }
 
-// begin starts the one call that may register or wait, and feeds the machine with what is
-// wanted. end must be called, without the mutex, if there is no error.
+// begin starts the one call that may register or wait, and sends the machine the event for want.
+// end must be called, without the mutex, if there is no error.
 func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (end func(), err error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
 	c.lock()
 	defer c.unlock()
-	// The campaign ends a tenure that is over but for its key. One that is suspended it resumes.
+	// The campaign ends a drained tenure, whose key still exists. It resumes a suspended tenure.
 	drained := c.phase() == core.Draining && c.last.leads == 0 && (register || c.suspended())
 	switch {
 	case c.closed:
@@ -198,18 +197,18 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 	}, nil
 }
 
-// name is the key as this candidate's client sees it: in another namespace it is another
-// key.
+// name returns the key as this candidate's client sees it: a client with another namespace has
+// another key.
 func (c *Candidate) name() loop.Name {
 	return loop.Name{Client: loop.Comparable(c.cfg.KV), Key: c.key}
 }
 
-// suspended reports whether the candidate's tenure is, and its key may lead again.
+// suspended reports whether the candidate's tenure is suspended and its key may lead again.
 func (c *Candidate) suspended() bool {
 	return c.phase() == core.Draining && c.machine.State().Token > c.machine.State().Doomed
 }
 
-// notRegistered says so, and why the last candidacy ended, if there was one.
+// notRegistered returns eldest.ErrNotRegistered, with the cause if there was a candidacy.
 func (c *Candidate) notRegistered() error {
 	if c.cause == nil {
 		return eldest.ErrNotRegistered
@@ -217,13 +216,13 @@ func (c *Candidate) notRegistered() error {
 	return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(c.cause))
 }
 
-// policy is how a candidate asks etcd for op.
+// policy returns how a candidate sends the requests of op.
 func (c *Candidate) policy(op string) retryrpc.Policy {
 	return retryrpc.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff, Failed: c.retrying(op)}
 }
 
-// failed says of an error which operation it ended. An error that says so already,
-// of the same candidate or its session, is not wrapped twice.
+// failed wraps an error in an OpError with the operation that it ended. An OpError of the same
+// candidate or its session is not wrapped twice.
 func (c *Candidate) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -233,7 +232,7 @@ func (c *Candidate) failed(op string, err error) error {
 	}
 }
 
-// reason returns what is inside an OpError, and other errors as they are.
+// reason returns the cause inside an OpError, and other errors unchanged.
 func reason(err error) error {
 	if op, ok := err.(*eldest.OpError); ok { //nolint:errorlint // only the outermost one is taken off
 		return op.Err

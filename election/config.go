@@ -19,67 +19,65 @@ import (
 // up to 1.5 MiB by default; this leaves room for the rest of the request.
 const MaxValue = 1 << 20
 
-// Config says who stands where. Election, Session, KV and Watcher are required.
-// It is copied by New; Value is copied too.
+// Config is the configuration of a candidate. Election, Session, KV and Watcher are required. New
+// copies it, including Value.
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
-	// Session is the lease that the candidate's key is bound to. Many candidates
-	// may share one, in different elections.
+	// Session has the lease that the candidate's key is bound to. Many candidates may share one
+	// session, in different elections.
 	Session *lease.Session
 	// KV and Watcher are the RPC surface: a *clientv3.Client is both; so are
 	// namespaced and fake clients. Both must see the same etcd as the session.
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
-	// Value is what others see of the candidate: opaque bytes, at most MaxValue.
+	// Value is the value of the candidate's key: opaque bytes, at most MaxValue.
 	Value []byte
 
-	// Ordering is how candidates line up. nil means txn.ByPointer.
+	// Ordering is how candidates are queued. nil means txn.ByPointer.
 	Ordering txn.Ordering
-	// Timeout bounds each single request; a member that swallows requests costs
-	// this much, then another one is asked. 0 means DefaultTimeout.
+	// Timeout bounds each single request: a request to a member that does not respond costs this
+	// long, then another member is asked. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// WatchCheck is the time between two checks that a watch is not deaf: a read of
-	// one key. 0 means half the session's TTL, at most 5 s; negative means none.
+	// WatchCheck is the time between two liveness checks of a watch: a read of one key. 0 means
+	// half the session's TTL, at most 5 s; negative means no checks.
 	WatchCheck time.Duration
-	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
-	// nil means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least,
-	// whatever the function returns.
+	// Backoff returns the pause after the n-th failed attempt in a row, from 0. nil means doubling
+	// from 25 ms to 1 s with jitter. A pause is at least 5 ms, whatever the function returns.
 	Backoff func(attempt int) time.Duration
-	// ShouldYield, if not nil, is asked before a win, once the candidate is proven to be the
-	// oldest and while others stand; true has it requeue, to the end of the queue,
-	// instead of leading, and wait on. It is given the own candidate and the others,
-	// oldest first, with their values, as one linearizable read showed them: one more
-	// request for each win, and two for each passing over. What one candidate yields
-	// to must not yield to it, or nobody leads; ByPriority is one that is sound. It is
-	// called on a goroutine of its own, while the candidate waits: it must be quick. Try
-	// leads without asking it. nil is never asked, and costs nothing.
+	// ShouldYield, if not nil, is called before a win, once the candidate is proven to be the
+	// oldest and if other candidates exist. If it returns true the candidate requeues at the end of
+	// the queue instead of leading, and continues to wait. Its arguments are the candidate itself
+	// and the others, oldest first, with their values, as of one linearizable read: one more
+	// request for each win, and two for each time that the candidate yields. Two candidates must
+	// not yield to each other, or no candidate leads; ByPriority is a safe function. It is called
+	// on a goroutine of its own, while the candidate waits: it must be quick. Try leads without
+	// calling it. nil costs nothing.
 	//
-	// Keep the values small: all of them come in one answer, which must arrive within
-	// Timeout. Where it never does the oldest candidate asks again and again, and nobody
-	// leads; no hook tells of that.
+	// Keep the values small: all of them are in one reply, which must arrive within Timeout. If it
+	// never does the oldest candidate repeats the read, and no candidate leads; no hook reports
+	// that.
 	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
-	// Mutex is shared by candidates whose lead functions must not overlap; see
-	// Leadership.Lead. nil means one of the candidate's own.
+	// Mutex is shared by candidates whose lead functions must not overlap; see Leadership.Lead. nil
+	// means a mutex of the candidate's own.
 	Mutex *Mutex
 	// Drain is how long Leadership.Lead waits for a lead function of an earlier tenure to
 	// return before it resigns. 0 means DefaultDrain.
 	Drain time.Duration
-	// Hooks are told what happens. See Hooks for the calling rules.
+	// Hooks are called for the candidate's events. See Hooks for the calling rules.
 	Hooks Hooks
 }
 
-// DefaultTimeout bounds a single request unless Config.Timeout says otherwise.
-// etcd itself gives a request 5 s plus two election timeouts; a healthy cluster
-// answers in milliseconds.
+// DefaultTimeout bounds a single request unless Config.Timeout says otherwise. etcd itself limits a
+// request to 5 s plus two election timeouts; a healthy cluster answers in milliseconds.
 const DefaultTimeout = 2 * time.Second
 
 // DefaultDrain is how long a tenure waits for the lead function of an earlier one unless
 // Config.Drain says otherwise.
 const DefaultDrain = 10 * time.Second
 
-// Check refuses what New would refuse, other than a missing Session, KV or Watcher:
-// for whoever fills those in later. The error wraps eldest.ErrInvalid.
+// Check returns the error that New would return, except for a missing Session, KV or Watcher, for
+// callers that set those later. The error wraps eldest.ErrInvalid.
 func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 30: a thousand elections on one session. One lease, one stream of watches,
-// one transaction each; and nothing is left.
+// Row 30: a thousand elections on one session: one lease, one stream of watches, one transaction
+// each; and nothing is left.
 func TestThousandElectionsOnOneSession(t *testing.T) {
 	s := newEnv(t)
 	var cancel context.CancelFunc
@@ -76,7 +76,7 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 	require.Equal(t, int64(1), streams.Load())
 	require.Less(t, runtime.NumGoroutine()-before, n/10, "goroutines: none for an election that is led")
 
-	// The end of the session ends them all at once.
+	// The end of the session ends all tenures at once.
 	require.NoError(t, session.Close(s.Ctx))
 	for range n {
 		require.ErrorIs(t, s.over(get(s, leaders)), eldest.ErrClosed)

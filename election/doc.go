@@ -1,64 +1,65 @@
-// Package election is one campaign: from standing in the queue, through the win,
-// to the end of the tenure.
+// Package election is one campaign: from the registration, through the win, to the end of the
+// tenure.
 //
-// Not guaranteed: that code which ignores the leading context stops in time; that
-// an effect outside etcd which was started in a tenure lands in it (hand the
-// Token to the store and let it refuse older ones); that anybody leads while etcd
-// has no quorum.
+// # Not guaranteed
+//
+//   - Code that ignores the leading context may continue after the tenure.
+//   - An effect outside etcd that was started in a tenure may happen after it (give the Token to the
+//     store and let it refuse older ones).
+//   - No candidate leads while etcd has no quorum.
 //
 // # The protocol
 //
-//  1. Register: one transaction writes the own key, bound to the session's lease,
-//     and learns who is older, or whom to watch (txn.Ordering).
-//  2. Wait: on the predecessor's key and on no other (internal/core). One
-//     departure wakes one waiter (G5). The own key and the session are watched as
-//     well: a waiter whose key is gone says so at once.
-//  3. Win: the predecessor's deletion is not a victory; it may have been a
-//     waiter. Only a read at one revision that shows the own key alive and nobody
-//     older is (G1).
-//  4. Lead: until the session's deadline, or until somebody removes the key,
+//  1. Register: one transaction writes the candidate's key, bound to the session's lease,
+//     and reads which candidates are older, or which key to watch (txn.Ordering).
+//  2. Wait: for the predecessor's key and no other (internal/core). One departure wakes
+//     one waiter (G5). The candidate's own key and the session are watched as well: a
+//     waiter whose key is deleted returns at once.
+//  3. Win: the predecessor's deletion is no proof of a win: the predecessor may have been
+//     a waiter. The proof is a read at one revision at which the candidate's key exists and no
+//     older candidate does (G1).
+//  4. Lead: until the session's deadline, or until another client removes the key,
 //     whichever is first (leadership.go). Access to etcd goes through the guard.
 //  5. Leave: the leading context ends first, the key is deleted after that.
 //
 // # States
 //
-//	idle --Register--> standing --win--> leading --Resign, loss--> idle
-//	                   standing --Withdraw, loss, context--> idle
-//	                   standing --Requeue, ShouldYield--> standing, with a new token
+//	idle --Register--> queued --win--> leading --Resign, loss--> idle
+//	                   queued --Withdraw, loss, context--> idle
+//	                   queued --Requeue, ShouldYield--> queued, with a new token
 //	                   leading --Drain--> drained --Resign, loss--> idle
 //
-// A Candidate goes round as often as one likes; each round has its own token. A
-// Leadership exists only after the proof, and says why it ended.
+// A Candidate may repeat this cycle any number of times; each cycle has its own token. A Leadership
+// exists only after the proof, and says why it ended.
 //
-// A drained tenure is over for whoever leads, while the key still stands: nobody else
-// leads before it goes. The next Campaign ends it. Package transfer hands leadership over with these two, the step
-// back and the drain.
+// A drained tenure is over for the code that leads, while the key still exists: no other candidate
+// leads before it is deleted. The next Campaign ends it. Package transfer hands leadership over
+// with Requeue and Drain.
 //
 // # What a context bounds
 //
-// The context of Campaign bounds the campaign, not the tenure: when it ends
-// before the win the candidate leaves the queue, and Campaign returns at once,
-// even while etcd cannot be reached; the key is then removed in the background,
-// for as long as the session lives (G8). The tenure ends with Resign, with the
-// session, or from outside. Leadership.Lead ties a tenure to a context.
+// The context of Campaign bounds the campaign, not the tenure: when it ends before the win the
+// candidate leaves the queue, and Campaign returns at once, even while etcd is unavailable; the key
+// is then removed in the background during the session (G8). The tenure ends with Resign, with the
+// session, or when another client removes the key. Leadership.Lead ties a tenure to a context.
 //
 // # Lost replies
 //
-// A registration whose reply was lost may have happened, or may yet happen. It is
-// sent again: the transaction finds the own key and adopts it. If the campaign is
-// given up meanwhile, its key is watched, and removed whenever it turns up, until the
-// session ends, so that a request that arrives late leaves no ghost.
+// A registration whose reply was lost may have been applied, or may be applied later. It is sent
+// again: the transaction finds the candidate's key and adopts it. If the campaign is given up
+// meanwhile, the key is watched, and removed whenever it appears, until the session ends, so that a
+// request that arrives late leaves no orphaned key.
 //
 // # Keys that are removed
 //
-// A key that the candidate gives up is removed until etcd has confirmed that, in the
-// background if need be; a refusal is one failed attempt. Its token is doomed before the
-// first request is sent: no candidate of the lease adopts it again, so that a late request
-// cannot end a later tenure (package internal/past; decision 0022).
+// The removal of a key that the candidate gives up is repeated until etcd has confirmed it, in the
+// background if necessary; a refusal is one failed attempt. The key's token is doomed before the
+// first request is sent: no candidate of the lease adopts it again, so that a late request cannot
+// end a later tenure (package internal/past; decision 0022).
 //
 // # Where the protocol is
 //
-// All of it is a table of rules, internal/core/table.go, as a page docs/states.md: what a
-// candidate does in each phase at each event. Package internal/loop runs it. Here calls become
-// events, and steps become hooks, contexts and results.
+// The protocol is a table of rules, internal/core/table.go, as a page docs/states.md: the action of
+// a candidate in each phase for each event. Package internal/loop runs it. In this package calls
+// become events, and steps become hook calls, contexts and results.
 package election

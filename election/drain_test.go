@@ -31,7 +31,7 @@ func TestDrain(t *testing.T) {
 	require.Equal(t, election.Status{Token: l.Token(), Draining: true}, c.Status())
 	_, err := under.Commit()
 	for _, err := range []error{err, l.Proclaim(s.Ctx, nil), c.Proclaim(s.Ctx, nil)} {
-		s.is(err, eldest.ErrNotLeading, eldest.ErrDraining) // the guard refuses on this side
+		s.is(err, eldest.ErrNotLeading, eldest.ErrDraining) // the guard refuses locally
 	}
 	require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrLeading, "the key is there")
 	require.ErrorIs(t, etcdtest.Err(c.Requeue(s.Ctx)), eldest.ErrLeading)
@@ -101,8 +101,8 @@ func TestDrainByToken(t *testing.T) {
 	s.is(c.Drain(l.Token(), nil), eldest.ErrNotLeading, eldest.ErrResigned)
 }
 
-// Whatever ends the key of a drained tenure: it has said why it ended, and the hook
-// comes once.
+// The tenure's error stays ErrDraining whatever ends the key of a drained tenure, and the hook is
+// called once.
 func TestEndsAfterADrain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(s *env, c *election.Candidate)
@@ -136,10 +136,10 @@ func TestEndsAfterADrain(t *testing.T) {
 	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 }
 
-// Regression 49: a program that campaigns again whenever a tenure is over, and whose tenure
-// is drained from outside: the next campaign ends it, and enters the queue anew.
+// Regression 49: a program campaigns again whenever a tenure is over, and another client drains its
+// tenure: the next campaign ends that tenure, and registers again.
 //
-// Broken by a campaign that takes a drained tenure for a present one.
+// Fails if a campaign takes a drained tenure for a current one.
 func TestCampaignAfterADrain(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
@@ -155,7 +155,7 @@ func TestCampaignAfterADrain(t *testing.T) {
 	got := electiontest.Wins(t, again)
 	require.Greater(t, got.Token(), won.Token())
 
-	// While its function runs the key is kept; the function's end gives it up.
+	// While its function runs the key is kept; it is given up when the function returns.
 	stop, led := s.stubborn(got.Leadership)
 	got.Drain(nil)
 	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrLeading)
@@ -164,15 +164,15 @@ func TestCampaignAfterADrain(t *testing.T) {
 	require.NoError(t, get(s, led))
 	s.lead(c)
 
-	// With a context that has ended the campaign does not begin; the tenure ends all the same.
+	// If its context has ended the campaign does not begin; the tenure ends nevertheless.
 	require.NoError(t, c.Drain(c.Status().Token, nil))
 	require.ErrorIs(t, etcdtest.Err(c.Campaign(etcdtest.ContextFor(t, 0))), context.DeadlineExceeded)
 	s.queued(0)
 }
 
-// A tenure that is over before its campaign has returned is told of all the same.
+// Campaign returns its tenure even if that is over already.
 //
-// Fails, in one round or another, when the campaign looks for one that goes on: then it waits for ever.
+// Fails in some rounds if Campaign returns only a tenure that is not over: it blocks for ever.
 func TestCampaignWonAndOver(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -14,17 +14,16 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Evict removes another candidate from an election's queue, waiter or leader, in the
-// life that its token names and in no other: one that left and came back is left
-// alone. One request on a healthy cluster; it blocks until etcd confirms, whichever
-// member does, or ctx ends (its cause; the request may still arrive). A candidate that
-// is gone already is a success. Errors: eldest.ErrInvalid, before anything is sent;
-// what etcd refused.
+// Evict removes another candidate, waiter or leader, from an election's queue, only if its key has
+// the create revision that its token names: a candidate that left and came back has a new token and
+// stays. It sends one request on a healthy cluster. It blocks until any member of etcd confirms, or
+// ctx ends (its cause; the request may still arrive). If the candidate has left already, Evict
+// succeeds. Errors: eldest.ErrInvalid, before anything is sent; errors of etcd.
 //
-// The evicted learns of it in milliseconds and its tenure ends with eldest.ErrDeposed,
-// but its successor learns at the same moment: while the evicted one cannot hear etcd,
-// two of them lead (G3 assumes that nobody else removes keys). Evict what is known to
-// be dead, or fence what it does.
+// The evicted candidate is notified in milliseconds and its tenure ends with eldest.ErrDeposed, but
+// its successor is notified at the same moment: while the evicted leader is partitioned from etcd,
+// two candidates lead (G3 assumes that no other client removes keys). Evict candidates whose
+// process is known to be dead, or fence their effects.
 func Evict(ctx context.Context, kv clientv3.KV, election string, c eldest.Candidate) error {
 	err := checkEvict(ctx, kv, election, c)
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Anna leads and writes behind her guard, Bert waits; Anna resigns, Bert leads.
+// Anna leads and writes through her guard, Bert waits; Anna resigns, Bert leads.
 func Example() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
@@ -83,8 +83,8 @@ func Example() {
 	// anna writes: true
 }
 
-// With heartbeats a tenure may be suspended while etcd stands still: Lead then keeps the key, and the next
-// campaign leads on with the same token, if nobody has evicted the candidate.
+// With heartbeats a tenure may be suspended while etcd does not respond: Lead then keeps the key,
+// and the next campaign continues with the same token, if no successor has evicted the candidate.
 func Example_heartbeats() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

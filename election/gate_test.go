@@ -11,16 +11,16 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// gate is a KV on which a test decides what happens just before a request is sent
-// and just after its answer came, so that a race can be repeated step by step.
+// gate is a KV for which a test decides what happens just before a request is sent and just after
+// its reply is received, so that a race can be repeated step by step.
 type gate struct {
 	clientv3.KV
 	mu sync.Mutex
-	// before may refuse: a request refused is not sent. after may replace the
-	// error of one that was. Both run on the goroutine of the caller.
+	// before may return an error: then the request is not sent. after may replace the error of a
+	// request that was sent. Both run on the goroutine of the caller.
 	before func(ctx context.Context) error
 	after  func(ctx context.Context, err error) error
-	// held is that of hold.
+	// held is the channel that hold returned.
 	held chan<- func()
 }
 
@@ -30,8 +30,7 @@ func newGate(kv clientv3.KV) *gate {
 	return g
 }
 
-// on sets what happens around the next request that is a transaction, and around
-// no other.
+// on sets the functions around the next transaction only.
 func (g *gate) on(before func(context.Context) error, after func(context.Context, error) error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,14 +45,13 @@ func (g *gate) stop() (sending, release chan struct{}) {
 	return sending, release
 }
 
-// lose has the next transaction lost on its way, and give called before its sender gives up.
+// lose has the next transaction lost on its way; give is called before its sender gives up.
 func (g *gate) lose(give func()) {
 	g.on(func(context.Context) error { give(); return context.DeadlineExceeded }, nil)
 }
 
-// hold has the next transaction stay on its way until what held delivers is called. Its
-// sender waits for an answer until its context ends, and what it sends after that is not
-// held.
+// hold has the next transaction stay on its way until the function that held delivers is called.
+// Its sender waits for a reply until its context ends; later transactions are not held.
 func (g *gate) hold() (held <-chan func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,7 +86,7 @@ func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	return resp, err
 }
 
-// denying is a KV whose transactions are refused while a role is being changed.
+// denying is a KV that refuses transactions while now is set, as if permissions were being changed.
 type denying struct {
 	clientv3.KV
 	now atomic.Bool

@@ -23,12 +23,12 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// beating gives a participant heartbeats. Its TTL is the quiet one: nobody waits for it.
+// beating gives a participant heartbeats. Its TTL is long: no test waits for its end.
 func beating(l *lease.Config, _ *election.Config) {
 	l.Heartbeat = lease.Heartbeat{Timeout: lease.MinHeartbeat}
 }
 
-// beats counts the keys of a leader's heartbeats.
+// beats counts the heartbeat keys of a leader.
 func beats(t *testing.T, cli *clientv3.Client, l *election.Leadership) int {
 	t.Helper()
 	id, err := keys.Parse(l.Election(), l.Key())
@@ -38,7 +38,7 @@ func beats(t *testing.T, cli *clientv3.Client, l *election.Leadership) int {
 	return int(resp.Count)
 }
 
-// beatKV is a client whose beats a test can tamper with: put sends one.
+// beatKV is a client whose heartbeats a test can change: put sends one.
 type beatKV struct {
 	clientv3.KV
 	tamper func(put func() error) error
@@ -58,10 +58,10 @@ func tampered(tamper func(put func() error) error) electiontest.Change {
 	return func(_ *lease.Config, e *election.Config) { e.KV = beatKV{e.KV, tamper} }
 }
 
-// denied refuses a beat.
+// denied refuses a heartbeat.
 func denied(func() error) error { return rpctypes.ErrPermissionDenied }
 
-// A candidate that may not write the key of heartbeats leads by its lease, and reports that once.
+// A candidate that may not write its heartbeat key leads by its lease, and reports that once.
 func TestHeartbeatsThatAreNotPermitted(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -84,10 +84,10 @@ func TestHeartbeatsThatAreNotPermitted(t *testing.T) {
 	electiontest.Wins(t, waits)
 }
 
-// Beats whose replies are lost count for nothing: nobody leads by them, and who leads is suspended in
-// time to be evicted by one who has seen them.
+// Heartbeats whose replies are lost do not count: no candidate leads by them, and a leader is
+// suspended before a candidate that has received them can evict it.
 //
-// Fails when the first win does not wait for an acknowledgement, and when a beat counts without one.
+// Fails if the first win does not wait for an acknowledgement, or a heartbeat counts without one.
 func TestHeartbeatsWithLostReplies(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -108,7 +108,7 @@ func TestHeartbeatsWithLostReplies(t *testing.T) {
 	l := electiontest.Wins(t, first)
 	require.Positive(t, kept.Load())
 
-	lose.Store(true) // the beats still arrive: nobody evicts, and nobody leads
+	lose.Store(true) // the heartbeats still arrive: no candidate evicts, and none leads
 	<-l.Done()
 	require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
 	b := electiontest.Join(t, cli, name, beating)
@@ -120,8 +120,9 @@ func TestHeartbeatsWithLostReplies(t *testing.T) {
 	require.Equal(t, l.Token(), next.Token(), "another tenure")
 }
 
-// Whoever resumes a lease cannot know whether it was beaten for: a refusal does not make it lead by the
-// lease alone, and it is lost: nobody could lead, and where nothing was ever taken, nobody evict it.
+// After a resume it is unknown whether heartbeats were sent for the lease. If etcd refuses them the
+// session is lost and does not lead by the lease alone: no other candidate could lead, nor evict it
+// if etcd never accepted a heartbeat.
 func TestHeartbeatsOfAResumedLease(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -131,13 +132,13 @@ func TestHeartbeatsOfAResumedLease(t *testing.T) {
 	session, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli, Heartbeat: lease.Heartbeat{Timeout: lease.MinHeartbeat}}, a.Session.ID())
 	require.NoError(t, err)
 	b := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Session = session }, tampered(denied))
-	waits := b.Campaign(etcdtest.ContextFor(t, patience)) // which ends later than the wait for it
+	waits := b.Campaign(etcdtest.ContextFor(t, patience)) // longer than the test's wait for it
 	electiontest.Fails(t, waits, eldest.ErrSessionLost, rpctypes.ErrPermissionDenied)
 	etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, l.Election())) == 0 }, "the revocation of its lease")
 }
 
-// The proof is of no revision from before the beat with which the stretch began: between the two the candidate may
-// have been evicted.
+// The proof is at no revision before the heartbeat with which the stretch began: between the two
+// the candidate may have been evicted.
 func TestHeartbeatsBeforeTheProof(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -162,7 +163,7 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 	}
 }
 
-// askedQueue tells at which revisions it was asked.
+// askedQueue reports the revisions at which it was read.
 type askedQueue struct {
 	txn.Ordering
 	at chan int64
@@ -173,8 +174,8 @@ func (q askedQueue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p tx
 	return q.Ordering.Ahead(ctx, kv, e, p, at)
 }
 
-// All candidates of a session with heartbeats have one client: in another namespace there might be beats of an
-// earlier life of the lease, which stand still.
+// All candidates of a session with heartbeats have one client: in another namespace there might be
+// old heartbeats of the lease, which do not change.
 func TestHeartbeatsOfOneClient(t *testing.T) {
 	t.Parallel()
 	cli, name, ctx := etcdtest.Shared(t).Client(t), etcdtest.Election(t), etcdtest.Context(t)
@@ -187,7 +188,7 @@ func TestHeartbeatsOfOneClient(t *testing.T) {
 	require.ErrorContains(t, err, "client")
 }
 
-// An etcd without space refuses heartbeats: nobody leads, and nobody moves.
+// An etcd without space refuses heartbeats: no candidate leads, and none is evicted.
 func TestHeartbeatsWithoutSpace(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
@@ -212,10 +213,10 @@ func TestHeartbeatsWithoutSpace(t *testing.T) {
 	require.Equal(t, l.Token(), next.Token())
 }
 
-// A leader whose machine has crashed is replaced long before its lease expires, by the candidate that is
-// queued behind it; the one behind that is not evicted.
+// A leader whose machine has crashed is replaced long before its lease expires, by the candidate
+// that is queued behind it. No waiting candidate is evicted.
 //
-// Fails when no candidate evicts, when a waiting one is evicted, and when the lease has to expire.
+// Fails if no candidate evicts, if a waiting one is evicted, or if the lease has to expire.
 func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -250,7 +251,7 @@ func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	require.NoError(t, lc.Resign(etcdtest.Context(t)))
 }
 
-// An eviction whose reply is lost, or that etcd refuses, is tried again, and costs the evicting candidate nothing.
+// An eviction whose reply is lost, or that etcd refuses, is repeated, without other effects.
 func TestEvictionsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"lost reply": true, "refused": false} {
@@ -284,11 +285,11 @@ func TestEvictionsThatFail(t *testing.T) {
 	}
 }
 
-// ofABeat reports whether a transaction compares a beat, as an eviction does.
+// ofABeat reports whether a transaction compares a heartbeat, as an eviction does.
 func ofABeat(c clientv3.Cmp) bool { return strings.HasPrefix(string(c.KeyBytes()), "/eldest/beat/") }
 
-// A candidate without heartbeats evicts no other, with heartbeats or without; and each waits for the timeout in
-// the other one's heartbeat, not for its own.
+// A candidate without heartbeats evicts no other, with heartbeats or without; and a candidate waits
+// for the timeout in the other one's heartbeat, not for its own.
 func TestHeartbeatsOfOthers(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -304,10 +305,11 @@ func TestHeartbeatsOfOthers(t *testing.T) {
 	electiontest.Wins(t, third)
 }
 
-// A successor evicts no candidate whose heartbeats etcd has lost or delayed: half a timeout passes after etcd has
-// recovered.
+// A successor evicts no candidate whose heartbeats etcd has lost or delayed: half a timeout passes
+// after etcd has recovered.
 //
-// Fails when the majority is asked at the end of the timeout only, and when a late answer is followed by an eviction.
+// Fails if a majority is asked only at the end of the timeout, or if a late reply causes an
+// eviction.
 func TestEvictionAfterEtcdStoodStill(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * lease.MinHeartbeat
@@ -356,7 +358,7 @@ func TestEvictionAfterEtcdStoodStill(t *testing.T) {
 	}
 }
 
-// lateKV is a client whose reads of beats are late.
+// lateKV is a client whose reads of heartbeats are late.
 type lateKV struct {
 	clientv3.KV
 	late func()

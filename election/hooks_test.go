@@ -54,8 +54,8 @@ func (j *journal) hooks(cfg *election.Config) {
 	}
 }
 
-// A campaign under a context without an end whose client has lost etcd says so again and
-// again, at each step: a candidate that is to enter the queue, and one that waits in it.
+// A campaign whose client is partitioned from etcd, under a context without an end, reports each
+// failed attempt: both for a candidate that registers and for one that waits.
 func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -178,8 +178,8 @@ func TestHookCallsBack(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// However many rounds race with their ends, each Registered has one Ended after it,
-// and nothing is told of a round after that.
+// However many rounds race with their ends, each Registered is followed by one Ended, and no hook
+// is called for a round after that.
 func TestHooksOrderUnderRaces(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Client)
@@ -188,7 +188,7 @@ func TestHooksOrderUnderRaces(t *testing.T) {
 		j := &journal{}
 		c := s.candidate("v", on(session), j.hooks)
 		waiting := s.campaigning(s.Ctx, c)
-		if round%2 == 1 { // or Close comes first, nearly always
+		if round%2 == 1 { // otherwise Close is nearly always first
 			s.Until("it is in the queue", func() bool { return len(j.all()) > 0 })
 		}
 		require.NoError(t, c.Close(s.Ctx))
@@ -214,7 +214,7 @@ func TestHooksOrderUnderRaces(t *testing.T) {
 	require.GreaterOrEqual(t, raced, 20, "INVALID: nothing was raced with")
 }
 
-// The status of a candidate at each step, and the announcement of each change.
+// The status of a candidate in each phase, and the closing of Changed at each change.
 func TestStatusOfACandidate(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("c")

@@ -10,23 +10,21 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Lead runs f while this tenure lasts and resigns when it returns. The context of
-// f carries ctx's values and ends with ctx or the tenure, whichever is first, with
-// that one's cause. Lead waits for f, however long it takes: while f runs the key
-// is kept, so f should return when its context ends. It returns f's error, joined
-// with that of a resignation that failed; the end of the tenure alone is no error. But of one
-// that is suspended (lease.Heartbeat) the key is kept, and an error says so that wraps
-// eldest.ErrSuspended: campaign again, or close the candidate.
+// Lead runs f during this tenure and resigns when f returns. The context of f has ctx's values and
+// ends with ctx or the tenure, whichever is first, with the cause of that one. Lead waits for f,
+// however long it takes: while f runs the key is kept, so f should return when its context ends. It
+// returns f's error, joined with the error of a failed resignation; the end of the tenure alone is
+// no error. If the tenure is suspended (lease.Heartbeat), the key is kept, and Lead returns an
+// error that wraps eldest.ErrSuspended: campaign again, or close the candidate.
 //
-// When ctx ends while etcd cannot be reached, Lead gives the resignation up after
-// Config.Timeout and says so; the key is then removed in the background, while the
-// session lives.
+// When ctx ends while etcd is unavailable, Lead stops waiting for the resignation after
+// Config.Timeout and returns an error; the key is then removed in the background during the
+// session.
 //
-// Two calls for one candidate, or for candidates that share a Config.Mutex, never
-// overlap, not even over different tenures (G7): Lead first waits for an f of an
-// earlier tenure to return. If this tenure ends before that, Lead returns the cause of its
-// end without calling f; and after Config.Drain it resigns, so that another candidate can
-// lead, and returns an error that wraps eldest.ErrStuck.
+// Two calls for one candidate, or for candidates that share a Config.Mutex, never overlap, not even
+// over different tenures (G7): Lead first waits for an f of an earlier tenure to return. If this
+// tenure ends before that, Lead returns the cause of its end without calling f. After Config.Drain
+// it resigns, so that another candidate can lead, and returns an error that wraps eldest.ErrStuck.
 func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if ctx == nil || f == nil {
 		return l.c.failed("lead", fmt.Errorf("%w: the context or the function is nil", eldest.ErrInvalid))
@@ -45,7 +43,7 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 		case <-leading.Done():
 			return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
 		case <-patience.C:
-			if turn.holder.Load() == l { // of this tenure: it may take as long as it likes
+			if turn.holder.Load() == l { // of this tenure: no time limit
 				patience.Reset(l.c.cfg.Drain)
 				continue
 			}
@@ -55,8 +53,8 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	}
 	patience.Stop()
 	turn.holder.Store(l)
-	// Both may have been so: select draws. And of ctx leading learns a moment
-	// later.
+	// select may have chosen the mutex although leading had ended; and the end of ctx reaches
+	// leading a moment later.
 	if ended := errors.Join(context.Cause(ctx), reason(l.Err())); ended != nil {
 		turn.give()
 		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
@@ -69,15 +67,15 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	return f(leading)
 }
 
-// counted notes that a call of Lead begins, or has ended.
+// counted counts a call of Lead that begins (+1) or has ended (-1).
 func (l *Leadership) counted(change int) {
 	l.c.lock()
 	defer l.c.unlock()
 	l.leads += change
 }
 
-// resignAfter resigns. The caller's context has often ended; then it does so under
-// one of its own. A tenure that is suspended, and that the caller still wants, keeps its key.
+// resignAfter resigns. The caller's context has often ended; then it uses a context of its own. A
+// tenure that is suspended keeps its key if ctx has not ended.
 func (l *Leadership) resignAfter(ctx context.Context) error {
 	if ctx.Err() == nil && l.suspended() {
 		return context.Cause(l.ctx)
@@ -93,19 +91,19 @@ func (l *Leadership) resignAfter(ctx context.Context) error {
 	return nil
 }
 
-// suspended reports whether the tenure is, and its key may lead again.
+// suspended reports whether the tenure is suspended and its key may lead again.
 func (l *Leadership) suspended() bool {
 	l.c.lock()
 	defer l.c.unlock()
 	return l.c.life.token == l.token && l.c.suspended()
 }
 
-// Mutex lets one lead function run at a time, over any number of candidates. Make one
-// with NewMutex for each function that must not overlap itself, and share it where a
-// new session, and so a new candidate, follows a lost one.
+// Mutex allows one lead function to run at a time, over any number of candidates. Make one with
+// NewMutex for each function that must not overlap itself, and share it between the candidates of
+// successive sessions.
 type Mutex struct {
 	taken chan struct{}
-	// holder is the tenure whose function runs; nil when none does.
+	// holder is the tenure whose function runs; nil if none runs.
 	holder atomic.Pointer[Leadership]
 }
 
@@ -115,7 +113,7 @@ func (t *Mutex) give() {
 	<-t.taken
 }
 
-// turn returns the mutex of the candidate, which is made at the first use unless Config has one.
+// turn returns the candidate's mutex, made at the first use unless Config has one.
 func (c *Candidate) turn() *Mutex {
 	c.lock()
 	defer c.unlock()
@@ -128,10 +126,9 @@ func (c *Candidate) turn() *Mutex {
 // NewMutex returns a mutex that is not held.
 func NewMutex() *Mutex { return &Mutex{taken: make(chan struct{}, 1)} }
 
-// WithValues is Context with the values of another context. Neither the end nor the
-// deadline of that one is passed on: it ends with the tenure and, being made from the
-// tenure's own context, has ended before anything is done that lets another candidate
-// lead (G3). nil has no values.
+// WithValues is Context with the values of another context, whose end and deadline are ignored. The
+// returned context ends with the tenure: it is derived from the tenure's own context, so it has
+// ended before anything is sent that lets another candidate lead (G3). A nil context has no values.
 func (l *Leadership) WithValues(of context.Context) context.Context {
 	if of == nil {
 		return l.ctx
@@ -145,8 +142,7 @@ type withValues struct {
 	of context.Context
 }
 
-// Value asks the context itself first: package context finds there what it needs
-// to know of its end.
+// Value reads the tenure's context first: package context finds its own internal values there.
 func (c withValues) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -154,8 +150,8 @@ func (c withValues) Value(key any) any {
 	return c.of.Value(key)
 }
 
-// leading returns the context of a lead function. The end of the caller's reaches it
-// on a goroutine, a moment later, which harms nobody.
+// leading returns the context of a lead function. The end of the caller's context reaches it on a
+// goroutine, a moment later, which is harmless.
 func (l *Leadership) leading(ctx context.Context) (leading context.Context, end func()) {
 	leading, cancel := context.WithCancelCause(l.WithValues(ctx))
 	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -165,12 +161,12 @@ func (l *Leadership) leading(ctx context.Context) (leading context.Context, end 
 	}
 }
 
-// withDeadline is a context that reports the deadline of another one, which must end it:
+// withDeadline is a context that reports the deadline of another context, which must also end it:
 // package context sets no timers for children of a context that ends sooner.
 type withDeadline struct {
 	context.Context
 	of context.Context
 }
 
-// Deadline returns the other context's: a tenure has none that is known ahead.
+// Deadline returns the other context's deadline: a tenure has none that is known in advance.
 func (c withDeadline) Deadline() (time.Time, bool) { return c.of.Deadline() }

@@ -23,7 +23,8 @@ type valueKey struct{}
 // nothing is a function under Lead that does nothing.
 func nothing(context.Context) error { return nil }
 
-// stubborn runs a function under Lead that ignores its context until stop is closed. Lead's result is done's.
+// stubborn leads with a function that ignores its context until stop is closed; done is Lead's
+// result.
 func (s *env) stubborn(l *election.Leadership) (stop chan struct{}, done <-chan error) {
 	s.T.Helper()
 	running, stop := make(chan struct{}), make(chan struct{})
@@ -51,8 +52,8 @@ func TestLead(t *testing.T) {
 	require.NoError(t, s.lead(c).Lead(s.Ctx, nothing))
 }
 
-// The first Lead of a candidate, which makes its turn, beside a request of another goroutine: for the
-// race detector.
+// The first Lead of a candidate, which makes its mutex, concurrent with a request of another
+// goroutine: for the race detector.
 func TestLeadBesideProclaim(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("v"))
@@ -60,8 +61,8 @@ func TestLeadBesideProclaim(t *testing.T) {
 	require.NoError(t, l.Lead(s.Ctx, func(context.Context) error { return get(s, proclaimed) }))
 }
 
-// The function's context ends with the caller's or with the tenure, with that
-// one's cause; the key is kept until the function has returned.
+// The function's context ends with the caller's context or with the tenure, with the cause of that
+// one; the key is kept until the function has returned.
 func TestLeadEndsWithTheCallersContextOrTheTenure(t *testing.T) {
 	why := errors.New("the program ends")
 	for name, tc := range map[string]struct {
@@ -94,12 +95,12 @@ func TestLeadEndsWithTheCallersContextOrTheTenure(t *testing.T) {
 	}
 }
 
-// After its end a tenure is led no more; not even for a moment.
+// After the end of a tenure Lead never calls its function, not even for a moment.
 func TestLeadAfterTheEnd(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
 	never := func(context.Context) error { t.Error("the function was called"); return nil }
-	for range 50 { // the wrong answer would be a matter of luck
+	for range 50 { // a wrong result would occur only in some rounds
 		l := s.lead(c)
 		require.NoError(t, l.Resign(s.Ctx))
 		require.ErrorIs(t, l.Lead(s.Ctx, never), eldest.ErrResigned)
@@ -108,7 +109,7 @@ func TestLeadAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A panic does not keep the key, and goes on to the caller.
+// A panic does not keep the key, and reaches the caller.
 func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
@@ -119,7 +120,7 @@ func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
 	require.Empty(t, s.Queue())
 	require.NoError(t, s.lead(c).Lead(s.Ctx, nothing), "and not the place")
 
-	// So does runtime.Goexit, which a failed assertion in a test is.
+	// Neither does runtime.Goexit, which a failed assertion in a test calls.
 	gone := make(chan struct{})
 	l = s.lead(c)
 	go func() {
@@ -130,9 +131,9 @@ func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// A context with another one's values ends with the tenure, and not at the other one's
-// deadline, so it reports none: package context would trust that, and set no timers for
-// its children.
+// A context with the values of another one ends with the tenure and not at the other one's
+// deadline, so it must not report that deadline: package context would rely on it and set no timers
+// for child contexts.
 func TestWithValuesHasNoDeadline(t *testing.T) {
 	s := newEnv(t)
 	l, err := s.candidate("v").Campaign(s.Ctx)
@@ -152,17 +153,17 @@ func TestWithValuesHasNoDeadline(t *testing.T) {
 	require.Nil(t, l.WithValues(nil).Value(valueKey{})) //nolint:staticcheck // nil on purpose
 }
 
-// G7: after a lost session there is a new one, and a new candidate. Where the two
-// share a turn, a function of the old one that ignores its context is waited for.
+// G7: after a lost session there is a new session and a new candidate. If the two candidates share
+// a mutex, the new one waits for a function of the old one that ignores its context.
 //
-// Broken by each candidate having a turn of its own.
+// Fails if each candidate has a mutex of its own.
 func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	s := newEnv(t)
 	turn := election.NewMutex()
 	shared := func(cfg *election.Config) { cfg.Mutex = turn }
 	var running atomic.Int32
 	stop, runs := make(chan struct{}), make(chan struct{}, 2)
-	lead := func(context.Context) error { // does not look at its context
+	lead := func(context.Context) error { // ignores its context
 		if running.Add(1) > 1 {
 			t.Error("two at once")
 		}
@@ -177,7 +178,7 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	get(s, runs)
 	s.revoked(session)
 
-	// A tenure may end while it waits for its turn.
+	// A tenure may end while it waits for the mutex.
 	waits := s.lead(s.candidate("v", shared))
 	second := etcdtest.Go(func() error { return waits.Lead(s.Ctx, lead) })
 	require.NoError(t, waits.Resign(s.Ctx))
@@ -185,7 +186,7 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 
 	next := s.lead(s.candidate("v", shared))
 	third := etcdtest.Go(func() error { return next.Lead(s.Ctx, lead) })
-	// One that has a turn of its own does not wait, which proves that there was time.
+	// A candidate with a mutex of its own does not wait, which proves that there was time.
 	alone := s.candidate("v", func(cfg *election.Config) { cfg.Election += " other" })
 	require.NoError(t, s.lead(alone).Lead(s.Ctx, nothing))
 	require.Empty(t, runs)
@@ -195,7 +196,7 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	require.NoError(t, get(s, third))
 }
 
-// revoked revokes a session's lease, and waits until that was noticed.
+// revoked revokes a session's lease, and waits until the session has noticed that.
 func (s *env) revoked(session *lease.Session) {
 	s.T.Helper()
 	require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
@@ -204,16 +205,16 @@ func (s *env) revoked(session *lease.Session) {
 	require.Error(s.T, session.Err())
 }
 
-// Protocol, step 6: the function's context has ended before anything is sent that
-// allows another one to lead; it does not end a moment later, on a goroutine of its own.
+// Protocol, step 6: the function's context has ended before any request is sent that allows another
+// candidate to lead; it does not end a moment later, on another goroutine.
 //
-// Broken by making the context from the caller's and ending it by AfterFunc.
+// Fails if the context is derived from the caller's and ended by AfterFunc.
 func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	c, g := s.gated("v")
 	late := 0
-	for range 50 { // the wrong answer would be a matter of luck
+	for range 50 { // a wrong result would occur only in some rounds
 		l := s.lead(c)
 		given := make(chan context.Context, 1)
 		done := etcdtest.Go(func() error {
@@ -236,15 +237,15 @@ func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
 	require.Zero(t, late, "the removal was sent while the function's context was live")
 }
 
-// Regression 7: cancelled while etcd cannot be reached, Lead gives up after about
-// one time-out and says so; the key goes in the background.
+// Regression 7: if its context is cancelled while etcd is unavailable, Lead returns an error after
+// about one time-out; the key is removed in the background.
 //
-// Broken by resigning without a bound, which takes until the session is lost.
+// Fails if the resignation has no time limit: Lead then blocks until the session is lost.
 func TestLeadCancelledWhileEtcdIsUnreachable(t *testing.T) {
 	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
-	session := s.session(s.Admin) // of ten minutes
+	session := s.session(s.Admin) // with a TTL of ten minutes
 	c := s.candidate("v", on(session), func(cfg *election.Config) {
 		cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 200*time.Millisecond
 	})
@@ -264,10 +265,10 @@ func TestLeadCancelledWhileEtcdIsUnreachable(t *testing.T) {
 	s.queued(0)
 }
 
-// One request that is lost on the way does not fail the resignation of a function
-// that returned by itself: its caller has time.
+// One lost request does not fail the resignation of a function that returned by itself: its caller
+// has time.
 //
-// Broken by bounding the resignation by one time-out whatever ended.
+// Fails if the resignation is always limited to one time-out.
 func TestLeadResignsThoughARequestIsLost(t *testing.T) {
 	s := newEnv(t)
 	c, g := s.gated("v", func(cfg *election.Config) { cfg.Timeout = 200 * time.Millisecond })
@@ -279,10 +280,10 @@ func TestLeadResignsThoughARequestIsLost(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// Regression 49: a lead function of an earlier tenure never returns. The new tenure gives
-// up after a while, so that another candidate leads.
+// Regression 49: a lead function of an earlier tenure never returns. The new tenure is given up
+// after a while, so that another candidate leads.
 //
-// Broken by a Lead that waits for its turn without a limit.
+// Fails if Lead waits for the mutex without a limit.
 func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	s := newEnv(t)
 	turn := election.NewMutex()
@@ -304,10 +305,10 @@ func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	require.NoError(t, get(s, first))
 }
 
-// Two calls of Lead in one tenure take turns, however long the first one takes: it is not
-// stuck, for its context has not ended.
+// Two calls of Lead in one tenure run one after the other, however long the first one takes: it is
+// not stuck, because its context has not ended.
 //
-// Broken by a limit of the wait for any function.
+// Fails if the wait for any function has a limit.
 func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.Drain = 10 * time.Millisecond }))
@@ -321,5 +322,5 @@ func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
 	require.NoError(t, l.Err())
 	close(stop)
 	require.NoError(t, get(s, first))
-	_ = get(s, second) // it ran, or met the resignation of the first one
+	_ = get(s, second) // it ran, or returned because the first one resigned
 }

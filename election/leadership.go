@@ -14,20 +14,20 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Leadership is one tenure. It exists only after the proof of the win, and once
-// it has ended it stays so. All methods are safe for concurrent use.
+// Leadership is one tenure. It exists only after the proof of the win; once ended, it does not
+// begin again. All methods are safe for concurrent use.
 //
-// Invariant: Token() > 0, and greater than that of every earlier tenure (G2).
+// Invariant: Token() > 0, and greater than the token of every earlier tenure (G2).
 //
-// Invariant: ctx, the leading context, ends before anything is sent that deletes the key, and
+// Invariant: ctx, the leading context, ends before any request is sent that deletes the key, and
 // with the session.
 type Leadership struct {
 	c     *Candidate
 	token eldest.Token
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	// drained is when it was given up by Drain; zero if it was not. leads counts the calls
-	// of Lead that have not resigned yet. The mutex guards both.
+	// drained is when Drain gave it up; zero if it did not. leads is the number of calls of Lead
+	// that have not resigned yet. The mutex guards both.
 	drained time.Time
 	leads   int
 }
@@ -38,38 +38,35 @@ func (l *Leadership) Election() string { return l.c.cfg.Election }
 // Key returns the leader's key.
 func (l *Leadership) Key() string { return l.c.key }
 
-// Token returns the create revision of the leader's key, by which this tenure is
-// told from all others.
+// Token returns the create revision of the leader's key, which identifies this tenure.
 func (l *Leadership) Token() eldest.Token { return l.token }
 
-// Context returns the leading context: it ends with the tenure, and before the
-// server can expire the lease (G3). context.Cause says why; it wraps
-// eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
-// eldest.ErrSuspended (see lease.Heartbeat; the key stands: campaign again),
-// eldest.ErrResigned, eldest.ErrDraining, or eldest.ErrClosed (the candidate, the session
-// or the etcd client was closed; after the end of the client alone the key may be there
-// until the lease expires).
+// Context returns the leading context: it ends with the tenure, and before the server can expire
+// the lease (G3). context.Cause says why; it wraps eldest.ErrDeposed (the key was removed or
+// overwritten), eldest.ErrSessionLost, eldest.ErrSuspended (see lease.Heartbeat; the key remains:
+// campaign again), eldest.ErrResigned, eldest.ErrDraining, or eldest.ErrClosed (the candidate, the
+// session or the etcd client was closed; if only the client was closed, the key may remain until
+// the lease expires).
 func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Done returns a channel that is closed when the tenure ends.
 func (l *Leadership) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Err returns nil during the tenure, then why it ended; always the same.
+// Err returns nil during the tenure, then the reason of its end, which does not change.
 func (l *Leadership) Err() error {
-	l.holds(0) // reads the clock: what has passed ends the tenure
+	l.holds(0) // reads the clock, which may end the tenure
 	return context.Cause(l.ctx)
 }
 
-// Holds reports whether nobody else can lead for another d: whether an action
-// that takes at most d from now is over in time. It reads the clock, sends
-// nothing, and tells the truth at the first call after the process or machine was
-// stopped, before any timer has fired (G3). What it cannot know is a removal of
-// the key from outside whose news is still under way; the guard knows.
+// Holds reports whether no other candidate can lead for another d, so that an action that takes at
+// most d from now ends in time. It reads the clock and sends nothing. The first call after the
+// process or machine was stopped is already correct, before any timer has fired (G3). It does not
+// know of a removal of the key by another client until the event arrives; the guard does.
 func (l *Leadership) Holds(d time.Duration) bool {
 	return l.holds(d) && l.ctx.Err() == nil
 }
 
-// holds reports whether the lease and the heartbeats are certain for another d, and reads the clock
+// holds reports whether the lease and the heartbeats are certain for another d. It reads the clock
 // for both.
 func (l *Leadership) holds(d time.Duration) bool {
 	c := l.c
@@ -84,8 +81,8 @@ func (l *Leadership) holds(d time.Duration) bool {
 	return c.machine.Certain(d)
 }
 
-// Guard returns the guard of this tenure (G4). It refuses on this side as soon as
-// the tenure has ended here.
+// Guard returns the guard of this tenure (G4). It refuses locally as soon as this process has ended
+// the tenure.
 func (l *Leadership) Guard() txn.Guard {
 	return txn.Guard{Election: l.c.cfg.Election, Key: l.c.key, Token: l.Token(), Alive: l.alive}
 }
@@ -104,11 +101,10 @@ func (l *Leadership) alive() error {
 	return nil
 }
 
-// Proclaim replaces the leader's value, in one request; the token stays. After
-// the tenure it returns an error that wraps eldest.ErrNotLeading and the cause of
-// the end, each time. If it fails the old value stays, unless the error wraps
-// eldest.ErrOutcomeUnknown: then the new one may be there, or come late, even after
-// a later proclaim. Proclaim it again, in doubt.
+// Proclaim replaces the leader's value, in one request; the token stays the same. After the tenure
+// every call returns an error that wraps eldest.ErrNotLeading and the cause of the end. If it fails
+// the old value stays, unless the error wraps eldest.ErrOutcomeUnknown: then the new value may be
+// there, or be written later, even after a later Proclaim. If in doubt, call Proclaim again.
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	err := l.alive()
 	if err == nil {
@@ -123,17 +119,16 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	return l.c.failed("proclaim", err)
 }
 
-// Resign ends the tenure: the leading context first, then the key is deleted, and
-// the successor leads. It blocks until the server has confirmed that, the session
-// has ended, ctx has, or etcd refuses; it returns nil, the session's cause, ctx's cause or
-// the refusal. Where the key may be there still, it is removed in the background while
-// the session lives, however often etcd refuses, and Resign may be called again: it asks
-// etcd again. Resigning again, or after the candidate's Close, is harmless. After a
-// tenure that ended otherwise it returns an error that wraps eldest.ErrNotLeading and the
-// cause.
+// Resign ends the tenure: the leading context first, then the key is deleted, and the successor
+// leads. It blocks until the server has confirmed the deletion, the session has ended, ctx has
+// ended, or etcd refuses; it returns nil, the session's cause, ctx's cause or etcd's error. If the
+// key may still exist, it is removed in the background during the session, however often etcd
+// refuses, and Resign may be called again: it sends a new request. Resigning again, or after the
+// candidate's Close, is harmless. After a tenure that ended otherwise it returns an error that
+// wraps eldest.ErrNotLeading and the cause.
 //
-// Code that leads should have returned before: what it does after this call may
-// overlap with the successor.
+// Code that leads should have returned before: its work after this call may overlap with the
+// successor's.
 func (l *Leadership) Resign(ctx context.Context) error {
 	if ctx == nil {
 		return l.c.failed("resign", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -141,8 +136,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return l.c.failed("resign", l.resign(ctx))
 }
 
-// present reports whether the tenure's key stands, and no later Leadership has it: one that was suspended is
-// followed by another one with its token. The caller holds the mutex.
+// present reports whether the tenure's key exists and belongs to this Leadership: after a
+// suspension a later Leadership has the same token. The caller holds the mutex.
 func (l *Leadership) present() bool {
 	c := l.c
 	return c.last == l && c.life.token == l.token && (c.won() || c.phase() == core.Proving)
@@ -160,8 +155,8 @@ func (l *Leadership) resign(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
 		case !present:
 			c.unlock()
-			return nil // its key has gone since
-		case c.stands(): // the next campaign begins when the key is gone
+			return nil // its key has been deleted since
+		case c.stands(): // the next campaign begins when the key is deleted
 			wait := c.machine.Leave(nil, nil)
 			c.unlock()
 			return wait(ctx)
@@ -172,10 +167,10 @@ func (l *Leadership) resign(ctx context.Context) error {
 	return wait(ctx)
 }
 
-// Proclaim replaces the value of a candidate that waits or leads, in one request;
-// its place in the queue stays. Errors: eldest.ErrNotRegistered, with the cause of
-// the end where the key was lost, the same each time, and while the candidate steps
-// back; eldest.ErrNotLeading after Leadership.Drain; eldest.ErrOutcomeUnknown; what etcd
+// Proclaim replaces the value of a candidate that waits or leads, in one request; it keeps its
+// position in the queue. Errors: eldest.ErrNotRegistered during a requeue and, always with the same
+// cause, after the key was lost; eldest.ErrNotLeading after Leadership.Drain;
+// eldest.ErrOutcomeUnknown; the error of etcd when the request was
 // refused.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	token, err := c.current()
@@ -188,7 +183,7 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	return c.failed("proclaim", err)
 }
 
-// current returns the token of the candidacy or tenure, or why there is none.
+// current returns the token of the candidacy or tenure, or an error that says why there is none.
 func (c *Candidate) current() (eldest.Token, error) {
 	c.lock()
 	defer c.unlock()
@@ -228,7 +223,7 @@ func (c *Candidate) proclaim(ctx context.Context, token eldest.Token, value []by
 	case errors.Is(err, eldest.ErrDeposed) && present:
 		c.machine.Do(core.Event{Kind: core.KeyDeleted})
 	case err == nil && !present && (c.step != nil || c.stands()):
-		// The value went with the old key, and the new one may hold the value before it.
+		// The value was deleted with the old key, and the new key may have the value before it.
 		return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, eldest.ErrRequeued)
 	case err == nil:
 		c.user.Entry = entry

@@ -23,8 +23,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// learnerIn makes a learner of member i, the last one: a member that is replaced starts like
-// one that is new to its cluster, so it is replaced, removed, and added once more.
+// learnerIn makes a learner of member i, the last one. A member that is replaced starts like one
+// that is new to its cluster, so member i is replaced, removed, and added again.
 func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	m, admin := c.Member(i), c.ClientTo(t, 0)
@@ -45,23 +45,23 @@ func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 		require.NoError(t, os.RemoveAll(dir))
 	}
 	for {
-		// Its ID is made of the URL and of the time in seconds: not twice in one.
+		// The ID is made of the URL and the time in seconds: not twice in one second.
 		if _, err = admin.MemberAddAsLearner(ctx, urls); !errors.Is(err, rpctypes.ErrMemberNotFound) {
 			break
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	require.NoError(t, err)
-	// Whichever of them it asks who belongs to the cluster has to know. An answer that needs a
-	// majority is younger than the addition.
+	// Every voter that the member may ask has to know of the addition. A reply that needs a
+	// majority is newer than the addition.
 	for voter := range c.Size() - 1 {
 		require.NoError(t, etcdtest.Err(c.ClientTo(t, voter).MemberList(ctx)))
 	}
 	require.NoError(t, m.Restart(ctx))
 }
 
-// throughLearner is a watcher whose first streams go to a learner, as those of a client of
-// all members do when it is the learner's turn.
+// throughLearner is a watcher whose first streams go to a learner, as those of a client of all
+// members do when the client has chosen the learner.
 type throughLearner struct {
 	clientv3.Watcher
 	learner clientv3.Watcher
@@ -75,16 +75,16 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 	return w.Watcher.Watch(ctx, key, opts...)
 }
 
-// A learner serves no watch, and its endpoint may stand among those of voters until it is
-// one itself. What one member refuses is no end: the leader is not deposed, the waiter waits
-// on and the observer goes on, through the next member.
+// A learner serves no watch, and its endpoint may be listed among those of voters until it is a
+// voter itself. A refusal of one member ends nothing: the leader is not deposed, the waiter
+// continues to wait and the observer continues, through the next member.
 //
-// Broken by rpcerr.Refused taking the learner's refusal for that of etcd, where the end of a
-// watch is taken for final, too.
+// Fails if rpcerr.Refused takes the learner's refusal for a refusal of etcd, or if the end of a
+// watch counts as final.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	// With patience: an election that a busy machine calls refuses watches, too.
+	// A long timeout: etcd also refuses watches during an election, which a busy machine may cause.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})
 	learnerIn(s.Ctx, t, c, 2)
 	s.Client, s.Admin = c.ClientTo(t, 0), c.ClientTo(t, 0)
@@ -138,15 +138,15 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	s.Until("the observer sees the leader", func() bool { return o.State().Leader.Token == l.Token() })
 	require.NoError(t, l.Err())
 
-	// The watches are in place now: a removal from outside is noticed by all three.
+	// The watches are created now: all three notice a removal by another client.
 	s.Remove(leader.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	next := electiontest.Wins(t, won)
 	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.Token() })
 }
 
-// errReset is how gRPC shows that a proxy between client and etcd has given up a
-// stream. A client that was closed has the same code.
+// errReset is the error by which gRPC reports that a proxy between client and etcd has closed a
+// stream. The error of a closed client has the same code.
 var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
 
 // reporting is a KV that reports, as a *clientv3.Client does, whether it was closed.
@@ -159,7 +159,7 @@ func (r reporting) Ctx() context.Context { return r.cli.Ctx() }
 
 // A request that a proxy cancels does not mean a closed client: it is sent again.
 //
-// Broken by taking the code for the end of the client (rpcerr.ClientClosed).
+// Fails if the code counts as the end of the client (rpcerr.ClientClosed).
 func TestRequestCanceledByAProxy(t *testing.T) {
 	s := newEnv(t)
 	g := newGate(s.Client)
@@ -173,10 +173,9 @@ func TestRequestCanceledByAProxy(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// A watch stream that a proxy cancels ends no tenure and no campaign: the watch is
-// opened anew.
+// A watch stream that a proxy cancels ends no tenure and no campaign: the watch is opened again.
 //
-// Broken by the same code counting as permanent in internal/watch.
+// Fails if the same code counts as permanent in internal/watch.
 func TestWatchCanceledByAProxy(t *testing.T) {
 	s := newEnv(t)
 	var kill, killed atomic.Bool
@@ -191,7 +190,7 @@ func TestWatchCanceledByAProxy(t *testing.T) {
 	leader, waiter := s.candidate("leader", on(s.session(s.Admin)), through), s.candidate("waiter", on(s.session(s.Admin)), through)
 	l := s.lead(leader)
 	waiting := s.campaigning(s.Ctx, waiter)
-	s.watched(3) // the own key of each, and the predecessor's
+	s.watched(3) // each candidate's own key, and the predecessor's
 
 	kill.Store(true)
 	require.NoError(t, l.Proclaim(s.Ctx, []byte("the stream has something to say")))
@@ -200,7 +199,7 @@ func TestWatchCanceledByAProxy(t *testing.T) {
 	require.NoError(t, l.Err())
 	require.Empty(t, waiting)
 
-	// And what was opened anew receives events.
+	// The watches that were opened again receive events.
 	require.NoError(t, l.Resign(s.Ctx))
 	won := electiontest.Wins(t, waiting)
 	s.Remove(waiter.Key())

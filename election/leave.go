@@ -8,12 +8,11 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Withdraw takes a waiting candidate out of the queue: its campaign, if one is
-// going, returns an error that wraps eldest.ErrWithdrawn now, and the key is
-// deleted. It blocks until the server has confirmed that, the session has ended,
-// or ctx has; in the last case it returns ctx's error, the key is removed in the
-// background while the session lives, and Withdraw may be called again. Errors:
-// eldest.ErrLeading (resign instead), eldest.ErrNotRegistered.
+// Withdraw takes a waiting candidate out of the queue: its campaign, if there is one, returns an
+// error that wraps eldest.ErrWithdrawn now, and the key is deleted. It blocks until the server has
+// confirmed the deletion, the session has ended, or ctx has ended; in the last case it returns
+// ctx's error, the key is removed in the background during the session, and Withdraw may be called
+// again. Errors: eldest.ErrLeading (resign instead), eldest.ErrNotRegistered.
 func (c *Candidate) Withdraw(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))

@@ -25,8 +25,8 @@ func TestWithdrawWithADeadContextAndThenAgain(t *testing.T) {
 	require.Len(t, s.Queue(), 1, "when the second one returns the key is gone")
 }
 
-// Close leaves no key and ends what goes on, in each state. The session belongs to the caller, who may have
-// closed it before.
+// Close leaves no key and ends all work in progress, in each phase. The session belongs to the
+// caller, which may have closed it before.
 func TestCloseInEachState(t *testing.T) {
 	lead := func(s *env, c *election.Candidate, _ *lease.Session) {
 		l := s.lead(c)
@@ -78,9 +78,9 @@ func TestCloseInEachState(t *testing.T) {
 	}
 }
 
-// Regression 7: Withdraw, Resign and Close return with their context even while etcd is away, and the key
-// is removed when etcd is back. (TestRegression07_CancelledWhileEtcdIsAway ends the context of the campaign
-// itself.)
+// Regression 7: Withdraw, Resign and Close return with their context even while etcd is
+// unavailable, and the key is removed when etcd is available again.
+// (TestRegression07_CancelledWhileEtcdIsAway ends the context of the campaign itself.)
 func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
 	for how, reason := range map[string]error{"withdraw": eldest.ErrWithdrawn, "resign": eldest.ErrResigned, "close": eldest.ErrClosed} {
 		t.Run(how, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
 	}
 }
 
-// Withdrawing again is harmless also where the first time met a registration on its
-// way, of which nothing ever stood.
+// Withdrawing again is harmless also if the first call found a registration on its way that never
+// created a key.
 func TestWithdrawARegistrationTwice(t *testing.T) {
 	s := newEnv(t)
 	c, g := s.gated("v", soon)
@@ -133,7 +133,7 @@ func TestWithdrawARegistrationTwice(t *testing.T) {
 
 // Regression 24: Close and Withdraw end a campaign that first resigns a drained tenure.
 //
-// Broken by resigning it before the campaign is the present call.
+// Fails if the tenure is resigned before the campaign is the current call.
 func TestEndOfACampaignThatResignsADrainedTenure(t *testing.T) {
 	for how, reason := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
 		t.Run(how, func(t *testing.T) {
@@ -157,10 +157,10 @@ func TestEndOfACampaignThatResignsADrainedTenure(t *testing.T) {
 	}
 }
 
-// Regression 45: a registration of unknown outcome is on its way, its session is abandoned
-// and resumed, and the resumed session's candidate leaves. When it arrives it is removed.
+// Regression 45: a registration of unknown outcome is on its way, its session is abandoned and
+// resumed, and the resumed session's candidate leaves. When it arrives its key is removed.
 //
-// Broken by remembering for the session what may yet arrive.
+// Fails if the session, and not the lease, remembers which requests may still arrive.
 func TestLateRegistrationAfterResume(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -173,13 +173,13 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 	require.NoError(t, s.lead(again).Resign(s.Ctx))
 	require.NoError(t, again.Close(s.Ctx))
 	s.arrives(session)
-	s.clean(resumed) // or a key stays without a candidate
+	s.clean(resumed) // fails if a key remains without a candidate
 }
 
-// G2 and G4: a drained tenure does not come back with its token, although its key is there
-// when the session is abandoned and resumed.
+// G2 and G4: a drained tenure is not resumed with its token, although its key exists when the
+// session is abandoned and resumed.
 //
-// Broken by a Drain that dooms nothing.
+// Fails if Drain does not doom the token.
 func TestDrainedTokenDoesNotComeBack(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)

@@ -19,10 +19,10 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Adopting a key under another value takes a second request. A passing error of it
-// must not cost the place, nor, after a Resume, the leadership.
+// To adopt a key with another value takes a second request. A transient error of it must not cost
+// the position, nor, after a Resume, the leadership.
 //
-// Broken by proclaiming once in adopt, without the policy's Until.
+// Fails if adopt proclaims once, without the policy's Until.
 func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -30,7 +30,7 @@ func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	session.Abandon()
 	c, g := s.gated("after", on(s.resume(session)))
 	met := make(chan struct{})
-	g.on(nil, func(_ context.Context, err error) error { // the registration: it finds the key
+	g.on(nil, func(_ context.Context, err error) error { // the registration finds the key
 		g.on(func(context.Context) error { close(met); return rpctypes.ErrLeaderChanged }, nil)
 		return err
 	})
@@ -40,8 +40,8 @@ func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	require.Equal(t, "after", s.value(c.Key()))
 }
 
-// resignedInVain is a candidate on kv whose tenure has ended while its key is still there,
-// because etcd refused to remove it, and whose background waits before it asks again.
+// resignedInVain returns a candidate whose tenure has ended while its key still exists, because
+// etcd refused to remove it. Its background clean-up pauses for an hour.
 func (s *env) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
 	s.T.Helper()
 	c := s.candidate("v", on(s.session(s.Admin)), func(cfg *election.Config) {
@@ -55,12 +55,12 @@ func (s *env) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *
 	return c, l
 }
 
-// G2 and G4: the key of an earlier tenure is there when the candidate campaigns
-// again. Adopted, it would bring the old token back, and with it the guarded
-// writes of the first tenure that are still on their way.
+// G2 and G4: the key of an earlier tenure still exists when the candidate campaigns again. If it
+// were adopted, the old token would be valid again, and with it the guarded writes of the first
+// tenure that are still on their way.
 //
-// Two rules ensure it: nothing is registered before the old key is gone, and a key with a doomed
-// token is not adopted.
+// Two rules prevent that: nothing is registered before the old key is deleted, and a key with a
+// doomed token is not adopted.
 func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	s := newEnv(t)
 	r := newDenying(s.Client)
@@ -74,10 +74,10 @@ func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	require.NoError(t, second.Err())
 }
 
-// G8: the caller gives up just when that old key is to be removed. It is no
-// candidate then, so the key is removed in the background.
+// G8: the campaign's context ends when that old key is about to be removed. There is no candidate
+// then, so the key is removed in the background.
 //
-// Broken by a clean-up for registrations of unknown outcome only.
+// Fails if the background clean-up only handles registrations of unknown outcome.
 func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
 	s := newEnv(t)
 	r := newDenying(s.Client)
@@ -92,8 +92,8 @@ func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
 	s.queued(0)
 }
 
-// leavesItsKey has a candidate lead whose key etcd then refuses to remove: to the caller
-// of Resign and of Close, and in the background.
+// leavesItsKey has a candidate lead whose key etcd then refuses to remove: for Resign, for Close,
+// and in the background.
 func (s *env) leavesItsKey(r *denying, session *lease.Session) (*election.Candidate, *election.Leadership) {
 	s.T.Helper()
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r })
@@ -107,11 +107,11 @@ func (s *env) leavesItsKey(r *denying, session *lease.Session) (*election.Candid
 	return c, l
 }
 
-// G2 and G4: whose hands the key of an ended tenure falls into makes no difference. The
-// session remembers what its candidates have left, for those that come after them: a guarded
-// write of an ended tenure that is still on its way must find its token gone.
+// G2 and G4: the key of an ended tenure is not adopted by any later candidate. The session
+// remembers the keys that its candidates have left: a guarded write of an ended tenure that is
+// still on its way must not find its token in a later tenure.
 //
-// Broken by a lease that does not remember what is doomed beyond the candidate.
+// Fails if only the candidate, and not the lease, remembers doomed tokens.
 func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	s := newEnv(t)
 	r := newDenying(s.Admin)
@@ -119,7 +119,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	_, first := s.leavesItsKey(r, session)
 	ended := []*election.Leadership{first}
 
-	// One with a client of its own, which may remove it, does not lead with it.
+	// A candidate with a client of its own, which may remove the key, does not lead with it.
 	other := s.lead(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = newDenying(s.Admin) }))
 	require.Greater(t, other.Token(), first.Token(), "an earlier candidate's token")
 	require.NoError(t, other.Resign(s.Ctx))
@@ -127,8 +127,8 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	_, again := s.leavesItsKey(r, session)
 	ended = append(ended, again)
 
-	// One that may not remove it does not lead with it either, nor does it make the
-	// session forget.
+	// A candidate that may not remove the key does not lead with it either, and the session
+	// continues to remember it.
 	require.ErrorIs(t, etcdtest.Err(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.Ctx)), rpctypes.ErrPermissionDenied, "a key that was given up is adopted")
 
 	for range 2 {
@@ -145,16 +145,16 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	}
 }
 
-// Regression 42: a refusal is one failed attempt. Resign, Withdraw and Close ask etcd
-// again each time, and the background goes on by itself.
+// Regression 42: a refusal is one failed attempt. Resign, Withdraw and Close ask etcd again each
+// time, and the background clean-up continues.
 //
-// Broken by keeping the first answer, and by ending the clean-up at a refusal.
+// Fails if the first answer is kept, or if the clean-up ends at a refusal.
 func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 	t.Run("by the caller", func(t *testing.T) {
 		s := newEnv(t)
 		r := newDenying(s.Admin)
 		never := func(cfg *election.Config) {
-			cfg.KV, cfg.Backoff = r, func(int) time.Duration { return time.Hour } // the background
+			cfg.KV, cfg.Backoff = r, func(int) time.Duration { return time.Hour } // the background clean-up
 		}
 		resigns, closes, withdraws := s.candidate("v", never), s.candidate("v", never), s.candidate("v", never)
 		l := s.lead(resigns)
@@ -191,10 +191,10 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The caller and the background remove the same key in turns: while the background's request
-// is on its way, a caller that asks again waits for its answer and sends nothing of its own.
+// The caller and the background clean-up remove the same key one at a time: while the request of
+// the clean-up is on its way, a caller that asks again waits for its reply and sends no request.
 //
-// Broken by a background that takes no turn.
+// Fails if the clean-up does not use the mutex.
 func TestOneRemovalAtATime(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -206,7 +206,7 @@ func TestOneRemovalAtATime(t *testing.T) {
 			switch sent.Add(1) {
 			case 1: // the caller's
 				return nil, rpctypes.ErrPermissionDenied
-			case 2: // the background's
+			case 2: // the clean-up's
 				close(held)
 				<-release
 			}
@@ -227,7 +227,7 @@ func TestOneRemovalAtATime(t *testing.T) {
 
 // Regression 42: a late registration arrives while etcd refuses to remove anything.
 //
-// Broken by ending the sweep at a refusal.
+// Fails if the background clean-up ends at a refusal.
 func TestSweepOutlivesARefusal(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -244,7 +244,7 @@ func TestSweepOutlivesARefusal(t *testing.T) {
 	s.clean(session)
 }
 
-// lost has a candidate's registration be lost on its way, or arrive late, and its campaign given up.
+// lost loses a candidate's registration on its way, or has it arrive late, and ends its campaign.
 func (s *env) lost(c *election.Candidate, g *gate) {
 	s.T.Helper()
 	ctx, cancel := context.WithCancel(s.Ctx)
@@ -252,7 +252,7 @@ func (s *env) lost(c *election.Candidate, g *gate) {
 	require.ErrorIs(s.T, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 }
 
-// arrives has a registration arrive that was sent earlier, and returns its token.
+// arrives applies a registration that was sent earlier, and returns its token.
 func (s *env) arrives(session *lease.Session) eldest.Token {
 	s.T.Helper()
 	place, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID()), Value: []byte("v")})
@@ -261,13 +261,13 @@ func (s *env) arrives(session *lease.Session) eldest.Token {
 	return place.Token
 }
 
-// Regression 41: a registration arrives late, and the request that removes it is held back
-// on its way. A campaign of now must not lead with that token: the request would end its
-// tenure, and beside a leader that has not noticed yet the next one would lead. Through the
-// same client it waits for the removal; through another one it finds the key, and must know
-// that its token is doomed.
+// Regression 41: a registration arrives late, and the request that removes it is delayed. A new
+// campaign must not lead with that token: the request would end its tenure, and the next candidate
+// would lead beside a leader that has not noticed the end yet. With the same client the campaign
+// waits for the removal; with another client it finds the key, and must know that its token is
+// doomed.
 //
-// Broken by a sweep that does not doom the token before it sends the request.
+// Fails if the background clean-up does not doom the token before it sends the request.
 func TestDoomedTokenIsNotAdopted(t *testing.T) {
 	for name, client := range map[string]func(*env, clientv3.KV) clientv3.KV{
 		"through the same client": func(_ *env, kv clientv3.KV) clientv3.KV { return kv },
@@ -282,7 +282,7 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 
 			held := g.hold()
 			late := s.arrives(session)
-			send := get(s, held) // the sweep has found it
+			send := get(s, held) // the clean-up has found it
 			l := s.lead(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = client(s, g) }))
 			next := s.candidate("next")
 			s.register(next)
@@ -295,10 +295,10 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 	}
 }
 
-// Regression 04: the key is deleted by hand while the first of two registrations, whose
-// outcome is unknown, is still on its way. When it arrives it is removed.
+// Regression 04: the key is deleted by hand while the first of two registrations, whose outcome is
+// unknown, is still on its way. When it arrives its key is removed.
 //
-// Broken by a deposed candidate that looks out for nothing.
+// Fails if a deposed candidate does not watch for late registrations.
 func TestLateRegistrationOfADeposedCandidate(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -311,9 +311,9 @@ func TestLateRegistrationOfADeposedCandidate(t *testing.T) {
 	s.clean(session)
 }
 
-// Regression 44: through two namespaces one name is two elections.
+// Regression 44: one name in two namespaces is two elections.
 //
-// Broken by a claim that does not know through which client.
+// Fails if a claim does not contain the client.
 func TestOneSessionInTwoNamespaces(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -328,14 +328,14 @@ func TestOneSessionInTwoNamespaces(t *testing.T) {
 	require.NoError(t, two.Err())
 	require.NoError(t, two.Proclaim(s.Ctx, []byte("w")))
 
-	// Two wrappers of one namespace have one key: one of them at a time.
+	// Two wrappers of one namespace have one key: one candidate at a time may campaign.
 	require.ErrorIs(t, etcdtest.Err(s.candidate("v", on(session), in("two/")).Campaign(s.Ctx)), eldest.ErrCampaigning, "two candidates with one key")
 	require.NoError(t, two.Proclaim(s.Ctx, []byte("x")), "its key is there")
 	require.NoError(t, two.Resign(s.Ctx))
 	three := s.lead(s.candidate("v", on(session), in("two/")))
 	require.Greater(t, three.Token(), two.Token())
 
-	// In a directory a candidate waits, wins and writes as elsewhere.
+	// With a directory namespace a candidate waits, wins and writes as usual.
 	_, waiting, waits := s.waitingFor("v", in("two/"))
 	get(s, waits)
 	s.Remove("two/" + three.Key())
@@ -345,10 +345,10 @@ func TestOneSessionInTwoNamespaces(t *testing.T) {
 	s.Remove("two/data")
 }
 
-// Regression 45: a session is abandoned while the removal of a key is on its way, and
-// resumed. The tenure of the resumed session must not be ended by that.
+// Regression 45: a session is abandoned while the removal of a key is on its way, and is resumed.
+// The removal must not end the tenure of the resumed session.
 //
-// Broken by remembering what is doomed for the session, and not for the lease.
+// Fails if the session, and not the lease, remembers doomed tokens.
 func TestResumedTenureIsNotEndedByItsPast(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -381,8 +381,8 @@ func (s *env) resume(session *lease.Session) *lease.Session {
 	return resumed
 }
 
-// A tenure that had ended stays over, although its key is there still: the resumed
-// session has another one. A tenure that was going on is taken over.
+// A tenure that had ended stays over although its key still exists: the resumed session has a new
+// one. A tenure that had not ended is taken over.
 func TestResumeTakesOverWhatHadNotEnded(t *testing.T) {
 	s := newEnv(t)
 	r := newDenying(s.Admin)

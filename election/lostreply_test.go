@@ -13,14 +13,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// transaction matches transactions on a key: they name it when they compare it and when they
-// write it. A watch of the key names it once, and may be asked for at any time: the client
-// does so whenever its connection was lost.
+// transaction matches transactions on a key: they contain it where they compare it and where they
+// write it. A request to watch the key contains it once, and may be sent at any time: the client
+// repeats it whenever its connection was lost.
 func transaction(key string) func(message []byte) bool {
 	return func(message []byte) bool { return bytes.Count(message, []byte(key)) > 1 }
 }
 
-// The reply to a registration behind an elder is lost: its place is known all the same.
+// The reply to a registration behind an elder is lost: its position is returned nevertheless.
 func TestLostReplyWhileQueueing(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
@@ -30,7 +30,7 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, elder.Key(), place.Predecessor)
 
-	// Try, whose first reply is lost, is told the truth as well.
+	// Try, whose first reply is lost, returns the correct error too.
 	d, host := s.behind("d")
 	swallow = host.SwallowNextReply(transaction(d.Key()))
 	require.ErrorIs(t, etcdtest.Err(d.Try(s.Ctx)), eldest.ErrNotElected)
@@ -38,7 +38,7 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 	require.Equal(t, []string{elder.Key(), c.Key()}, s.Queue())
 }
 
-// The other replies that can be lost: of the proclaim, the proof, the departure.
+// The other replies that can be lost: to the proclaim, the proof and the deletion.
 func TestOtherLostReplies(t *testing.T) {
 	s := newEnv(t)
 	elder, middle := s.candidate("elder"), s.candidate("middle")
@@ -54,7 +54,7 @@ func TestOtherLostReplies(t *testing.T) {
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, "proclaimed", s.value(c.Key()))
 
-	older := func(message []byte) bool { // the question who is older
+	older := func(message []byte) bool { // the read of the older candidates
 		return bytes.Contains(message, []byte(c.Key())) && bytes.Contains(message, []byte(le.Key()))
 	}
 	swallow = host.SwallowNextReply(older)
@@ -69,9 +69,8 @@ func TestOtherLostReplies(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// G8: the context ends while it is not known whether the registration went
-// through. It arrives late, after the campaign was given up, and is swept away,
-// however often that happens.
+// G8: the context ends while the outcome of the registration is unknown. It arrives late, after the
+// campaign was given up, and the background clean-up removes its key each time.
 func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -86,22 +85,22 @@ func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	}
 	require.NoError(t, session.Err(), "not with its lease")
 
-	// Whoever campaigns now gets a life of its own, and the sweep leaves it alone.
+	// A new campaign has a new key, which the background clean-up does not remove.
 	l := s.lead(c)
 	require.Greater(t, l.Token(), late)
 	require.NoError(t, l.Proclaim(s.Ctx, []byte("w")))
 	require.NoError(t, c.Close(s.Ctx))
 	require.Empty(t, s.Queue())
 
-	// What arrives after that is swept, too: the session remembers.
+	// A later registration is removed too: the session remembers.
 	s.arrives(session)
 	s.queued(0)
 }
 
-// G8: the same where the sweep's watch has fallen silent, as streams do in the
-// networks that late registrations come from. It is found by a recheck.
+// G8: the same if the watch of the clean-up receives nothing, as happens to streams in networks
+// that delay registrations. A liveness check of the watch detects it.
 //
-// Broken by a sweep without a Probe.
+// Fails if the clean-up's watch has no liveness check.
 func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -110,8 +109,8 @@ func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 		cfg.WatchCheck, cfg.Timeout = 50*time.Millisecond, 200*time.Millisecond
 	})
 	s.lost(c, g)
-	// With the first recheck under way, the removal and the snapshot are over: what comes now
-	// was in neither.
+	// During the first liveness check the removal and the initial read are over: neither can have
+	// found a registration that arrives now.
 	s.Until("the sweep is under way", func() bool { return s.Rec.Count("Range") >= 3 })
 	s.arrives(session)
 	s.clean(session)

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test may take: longer than a wait in it.
+// patience is the time limit of a test: longer than a single wait in it.
 var patience = 2 * etcdtest.Patience
 
 // env is a test environment with candidates.
@@ -27,8 +27,8 @@ func newEnv(t *testing.T) *env {
 	return &env{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
-// session opens a session that is closed with the test. Its TTL is long enough for
-// no renewal to fall into a test that counts requests.
+// session opens a session that is closed with the test. Its TTL is so long that no renewal is sent
+// during a test that counts requests.
 func (s *env) session(cli *clientv3.Client, change ...func(*lease.Config)) *lease.Session {
 	s.T.Helper()
 	cfg := lease.Config{Lease: cli, TTL: electiontest.Quiet}
@@ -41,7 +41,7 @@ func (s *env) session(cli *clientv3.Client, change ...func(*lease.Config)) *leas
 	return session
 }
 
-// closed calls a Close at the end of the test, which may have cut its client.
+// closed calls a Close at the end of the test, whose client may be partitioned.
 func (s *env) closed(end func(context.Context) error) {
 	s.T.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -50,9 +50,8 @@ func (s *env) closed(end func(context.Context) error) {
 	})
 }
 
-// candidate makes a candidate with a session of its own, both closed with the test. It
-// repeats no request whose answer is only slow, and does not check quiet watches: on a
-// busy machine the time for either would come.
+// candidate makes a candidate with a session of its own, both closed with the test. It repeats no
+// slow request and has no liveness checks of watches: on a busy machine either would add requests.
 func (s *env) candidate(value string, change ...func(*election.Config)) *election.Candidate {
 	s.T.Helper()
 	cfg := election.Config{
@@ -75,25 +74,25 @@ func on(session *lease.Session) func(*election.Config) {
 	return func(cfg *election.Config) { cfg.Session = session }
 }
 
-// soon has a candidate give up requests that are not answered soon.
+// soon has a candidate give up requests that are not answered within 300 ms.
 func soon(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond }
 
-// ending has a candidate report its ends.
+// ending has a candidate report the ends of its candidacies.
 func ending() (ended chan election.EndedEvent, change func(*election.Config)) {
 	ended = make(chan election.EndedEvent, 100)
 	return ended, func(cfg *election.Config) { cfg.Hooks.Ended = func(e election.EndedEvent) { ended <- e } }
 }
 
-// gated makes a candidate whose transactions pass a gate.
+// gated makes a candidate whose transactions go through a gate.
 func (s *env) gated(value string, change ...func(*election.Config)) (*election.Candidate, *gate) {
 	s.T.Helper()
 	g := newGate(s.Client)
 	return s.candidate(value, append(change, func(cfg *election.Config) { cfg.KV = g })...), g
 }
 
-// behind makes a candidate whose client is on a host of its own; its session is
-// not, so that only the candidate's requests meet the host's faults. It gives up no request
-// by itself: the reply to one that was given up cannot be swallowed.
+// behind makes a candidate whose client is on a host of its own; its session is not, so that only
+// the candidate's requests meet the host's faults. The candidate gives up no request: the reply to
+// a request that was given up cannot be swallowed.
 func (s *env) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
 	s.T.Helper()
 	host := etcdtest.Shared(s.T).Host(s.T)
@@ -152,7 +151,7 @@ func (s *env) awaiting(c *election.Candidate) <-chan electiontest.Outcome {
 	return electiontest.After(func() (*election.Leadership, error) { return c.Await(s.Ctx) })
 }
 
-// is requires an error that has all of these reasons.
+// is requires an error that wraps all of these reasons.
 func (s *env) is(err error, reasons ...error) {
 	s.T.Helper()
 	for _, reason := range reasons {
@@ -172,22 +171,21 @@ func (s *env) queued(n int) {
 	s.Until("the queue's length", func() bool { return len(s.Queue()) == n })
 }
 
-// clean waits until the background has removed all that was left, under a session that
-// lives.
+// clean waits until the background clean-up has removed all keys while the session's lease exists.
 func (s *env) clean(session *lease.Session) {
 	s.T.Helper()
 	s.Until("what was left is removed", func() bool { return len(s.Queue()) == 0 })
 	require.NoError(s.T, session.Err(), "not with its lease")
 }
 
-// watched waits until etcd has put n watches in place for the recorded client, so that what is
-// counted afterwards has nothing to do with the beginning.
+// watched waits until etcd has created n watches for the recorded client, so that later counts do
+// not include the start.
 func (s *env) watched(n int) {
 	s.T.Helper()
 	s.Until("the watches are in place", func() bool { return len(s.Rec.Placed()) >= n })
 }
 
-// value returns what a key holds, which is there.
+// value returns the value of a key, which must exist.
 func (s *env) value(key string) string {
 	s.T.Helper()
 	value, absent := s.Value(key)

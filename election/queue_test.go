@@ -22,13 +22,13 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// by is a change of Config to a queue.
+// by changes the Ordering of a Config.
 func by(q txn.Ordering) func(*election.Config) {
 	return func(cfg *election.Config) { cfg.Ordering = q }
 }
 
-// reads counts the requests with a read that counts accepts, each once: a member that tells a change and has not yet
-// finished its own write of it refuses to read at that revision, and is asked again.
+// reads counts the requests with a read that counts accepts, equal ones once: a member that sends
+// an event before its own write is complete refuses a read at that revision, and is asked again.
 func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) int {
 	asked := map[string]bool{}
 	for _, call := range s.Rec.Calls("Txn", "Range") {
@@ -46,7 +46,7 @@ func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) int {
 	return len(asked)
 }
 
-// pointedReads are the reads of a transaction, and of those in it.
+// pointedReads returns the reads of a transaction and of nested transactions.
 func pointedReads(txn *etcdserverpb.TxnRequest) (reads []*etcdserverpb.RangeRequest) {
 	for _, op := range slices.Concat(txn.Success, txn.Failure) {
 		if read := op.GetRequestRange(); read != nil {
@@ -58,12 +58,12 @@ func pointedReads(txn *etcdserverpb.TxnRequest) (reads []*etcdserverpb.RangeRequ
 	return reads
 }
 
-// search is a read for which etcd looks through the queue.
+// search reports whether etcd has to search the queue for a read.
 func search(r *etcdserverpb.RangeRequest) bool {
 	return len(r.RangeEnd) > 0 && (r.Limit == 0 || r.SortTarget != etcdserverpb.RangeRequest_KEY || r.MaxCreateRevision > 0)
 }
 
-// proof is a read of the queue as it was when the predecessor went.
+// proof reports whether a read is of the queue at the revision of the predecessor's deletion.
 func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 
 // pointing is a candidate that awaits its win.
@@ -80,10 +80,10 @@ func (s *env) enter(q txn.Ordering) *pointing {
 	return &pointing{c, s.register(c), s.awaiting(c)}
 }
 
-// hint writes the pointer by hand.
+// hint writes the pointer as an outside client would.
 func (s *env) hint(value string) { s.Put(keys.Newest(s.Election), value) }
 
-// Joining is one request of single keys, whatever stands there; a departure is one
+// A registration is one request of single keys, whatever the queue contains; a departure is one
 // request of one waiter.
 func TestPointerRequests(t *testing.T) {
 	const crowd = 50
@@ -114,13 +114,13 @@ func TestPointerRequests(t *testing.T) {
 	}
 }
 
-// Hints that are missing, old, wrong or malicious cost questions and nothing else: each
-// wins in the order of create revisions.
+// Hints that are missing, old, wrong or malicious cost reads and nothing else: candidates win in
+// the order of create revisions.
 func TestPointerProvesNothing(t *testing.T) {
 	s := newEnv(t)
 	first := s.enter(txn.ByPointer{})
 	leader := electiontest.Wins(t, first.won)
-	for range 20 { // or it would not be asked
+	for range 20 { // otherwise the hint would not be used
 		s.hint("")
 	}
 	outsider := s.candidate("", by(txn.ByCreateRevision{}))
@@ -129,9 +129,9 @@ func TestPointerProvesNothing(t *testing.T) {
 		func() { s.hint("") },
 		func() { s.hint("no key at all\x00") },
 		func() { s.hint(keys.Candidate("another", 7)) },
-		func() { s.hint(first.Key()) },               // alive, but in a life that the hint does not name
-		func() { s.hint(outsider.Key()) },            // not there
-		func() { s.Remove(keys.Newest(s.Election)) }, // gone
+		func() { s.hint(first.Key()) },               // exists, but with another create revision
+		func() { s.hint(outsider.Key()) },            // does not exist
+		func() { s.Remove(keys.Newest(s.Election)) }, // deleted
 		func() {},
 	} {
 		hint()
@@ -145,7 +145,7 @@ func TestPointerProvesNothing(t *testing.T) {
 		leader = electiontest.Wins(t, next.won)
 		require.Equal(t, next.place.Token, leader.Token())
 	}
-	// Who left and comes back finds a pointer to its own earlier life.
+	// A candidate that left and comes back reads a pointer to its own earlier key.
 	require.NoError(t, leader.Resign(s.Ctx))
 	last := line[len(line)-1]
 	again, err := last.Campaign(s.Ctx)
@@ -153,8 +153,8 @@ func TestPointerProvesNothing(t *testing.T) {
 	require.Greater(t, again.Token(), leader.Token())
 }
 
-// A crowd of both kinds comes, goes and leads; wins come in the order of the keys, and
-// everybody who stays has one.
+// Candidates of both kinds register, leave and lead concurrently; they win in the order of their
+// keys, and every candidate that stays wins.
 func TestPointerInAMixedCrowd(t *testing.T) {
 	s := newEnv(t)
 	const crowd = 40
@@ -173,7 +173,7 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 		place := s.register(c)
 		if leaves {
 			all.Go(func() {
-				_ = c.Withdraw(s.Ctx) // or it leads, and the test's end resigns
+				_ = c.Withdraw(s.Ctx) // if it leads, the end of the test resigns
 				if l, err := c.Await(s.Ctx); err == nil {
 					_ = l.Resign(s.Ctx)
 				}
@@ -199,8 +199,8 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 	require.NotEmpty(t, tokens)
 }
 
-// BenchmarkJoin has a thousand candidates at once enter a queue: with the pointer, and by
-// the search of the default.
+// BenchmarkJoin has a thousand candidates enter a queue at once: with the pointer, and with the
+// search of the default.
 func BenchmarkJoin(b *testing.B) {
 	const crowd = 1000
 	for _, tc := range []struct {
@@ -234,8 +234,8 @@ func BenchmarkJoin(b *testing.B) {
 	}
 }
 
-// Two candidates try by turns, each resigning at once, where nobody else is a candidate and a foreign key is
-// in the range: from the 18th registration on the pointer names the other one, which has left.
+// Two candidates, without others, call Try by turns and resign at once; a foreign key is in the
+// range. From the 18th registration on the pointer names the other one, which has left.
 func TestHintIsNoReasonNotToLead(t *testing.T) {
 	s := newEnv(t)
 	s.Put(s.Election+"/notes", "foreign")
@@ -245,14 +245,14 @@ func TestHintIsNoReasonNotToLead(t *testing.T) {
 		if i%2 == 1 {
 			c = b
 		}
-		s.queued(1) // the foreign key alone
+		s.queued(1) // only the foreign key
 		l, err := c.Try(s.Ctx)
 		require.NoError(t, err, "try %d: there is no other candidate", i)
 		require.NoError(t, l.Resign(s.Ctx))
 	}
 }
 
-// undecided is a queue that cannot say at first who is older.
+// undecided is an Ordering that at first cannot say which candidates are older.
 type undecided struct {
 	txn.ByCreateRevision
 	left atomic.Int64
@@ -275,7 +275,7 @@ func (*undecided) unsaid(p txn.Position, err error) (txn.Position, error) {
 	return p, err
 }
 
-// A place of which nothing is known is no win, however often etcd answers.
+// A position without any information is no win, however often etcd answers.
 func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
@@ -292,10 +292,11 @@ func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 }
 
-// G1, where keys were put by hand: an older candidate's key was put in one transaction with more foreign keys
-// than an answer holds, so it has their create revision. A search that continues below that revision misses it.
+// G1, with keys put by hand: an older candidate's key was put in one transaction with more foreign
+// keys than one reply contains, so all have one create revision. A search that continues below it
+// misses it.
 //
-// Broken by Queue.Ahead paging by revision behind an answer of foreign keys only.
+// Fails if Queue.Ahead pages by revision after a reply with foreign keys only.
 func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 	s := newEnv(t)
 	elder := keys.Candidate(s.Election, 0x7fffffff)

@@ -20,8 +20,8 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// lagging is a queue as a member sees it that has not reached a past revision, or
-// has compacted it away.
+// lagging is an Ordering as seen through a member that has not reached a past revision, or has
+// compacted it.
 type lagging struct {
 	txn.ByCreateRevision
 	err error
@@ -34,8 +34,8 @@ func (q lagging) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.P
 	return q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
 }
 
-// Where the revision of the predecessor's end cannot be read, the newest state is
-// asked for, at once.
+// If the queue cannot be read at the revision of the predecessor's deletion, its newest state is
+// read at once.
 func TestProofWhereThePastCannotBeRead(t *testing.T) {
 	for name, err := range map[string]error{"future": rpctypes.ErrFutureRev, "compacted": rpctypes.ErrCompacted} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,7 @@ func TestProofWhereThePastCannotBeRead(t *testing.T) {
 	}
 }
 
-// A refusal that will not change ends whatever it meets, at once, and leaves
-// nothing behind.
+// A permanent refusal ends the operation at once, and leaves no key.
 func TestRefusalsAreFinal(t *testing.T) {
 	t.Parallel()
 	denied := rpctypes.ErrPermissionDenied
@@ -106,7 +105,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher} })
 		l, err := c.Campaign(s.Ctx)
 		if err == nil {
-			err = s.over(l) // without its watch a removal would go unnoticed
+			err = s.over(l) // a removal could not be detected without the watch
 		}
 		require.ErrorIs(t, err, eldest.ErrDeposed)
 		require.ErrorContains(t, err, denied.Error())
@@ -114,7 +113,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	})
 }
 
-// refusing is a queue that refuses for good.
+// refusing is an Ordering that refuses permanently.
 type refusing struct{ txn.ByCreateRevision }
 
 func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, error) {
@@ -131,8 +130,8 @@ func (forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.W
 	return ch
 }
 
-// The end of a session is seen at once, even before the watch of the own key has
-// tidied up: no call mistakes an ended tenure for a present one.
+// The end of a session is visible at once, even before the watch of the candidate's key has ended:
+// no call takes an ended tenure for a current one.
 func TestCallsJustAfterTheSession(t *testing.T) {
 	for range 10 {
 		s := newEnv(t)
@@ -151,14 +150,14 @@ func TestCallsJustAfterTheSession(t *testing.T) {
 	}
 }
 
-// F14: etcd runs out of space. Its quota looks at a write while it is applied: the
-// one that oversteps the quota is carried out and then refused with the same error
-// as all that come after it, so a refusal for want of space says nothing.
+// F14: etcd runs out of space. It checks its quota while it applies a write: the write that exceeds
+// the quota is applied and then refused with the same error as all later ones. So a refusal for
+// lack of space does not say whether the write was applied.
 //
-// G4: a guarded write that reports a definite failure has not been carried out. G8: a registration that
-// is refused leaves no key, though the session lives on: deletions need no space.
+// G4: a guarded write that returns a definite failure was not applied. G8: a registration that
+// fails leaves no key, although the session continues: deletions need no space.
 //
-// Broken by counting ErrNoSpace as definite in internal/rpcerr.
+// Fails if internal/rpcerr counts ErrNoSpace as definite.
 func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -168,7 +167,7 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	kv := s.lead(s.candidate("v")).KV()
 	value := strings.Repeat("x", 20<<10)
 	there := func(key string) bool { _, absent := s.Value(key); return !absent }
-	var written, registered sync.Map // what was refused: the error by its key
+	var written, registered sync.Map // the failed requests: the error by the key
 	var all sync.WaitGroup
 	const each = 64 // several are at the quota at once
 	for i := range each {
@@ -182,7 +181,7 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 			}
 		})
 		all.Go(func() {
-			for j := 0; ; j++ { // in elections of their own: one queue would grow long
+			for j := 0; ; j++ { // in separate elections: one queue would grow long
 				c, err := election.New(election.Config{
 					Election: fmt.Sprintf("%s %02d-%d", s.Election, i, j), Session: session, KV: s.Client, Watcher: s.Client, Value: []byte(value),
 				})
@@ -204,14 +203,14 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	}
 	refused, applied := 0, 0
 	for key, err := range written.Range {
-		unknown(err) // of all, for the error does not tell which of them it was
+		unknown(err) // of all: the error does not say which write it was
 		refused++
 		if there(key.(string)) {
 			applied++
 		}
 	}
 	require.Equal(t, each, refused)
-	// Nearly all, as a rule; none, if etcd noticed between two writes.
+	// Usually nearly all of them; none, if etcd noticed between two writes.
 	t.Logf("%d of %d that were refused had been carried out", applied, refused)
 	for key, err := range registered.Range {
 		unknown(err)

@@ -9,18 +9,18 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// Requeue gives up a waiting candidate's place and enters the queue anew, at its end,
-// with a new and larger token: two requests on a healthy cluster. The campaign that
-// waits, if there is one, does not return: it waits on from the new place. Whoever stood
-// behind is one place nearer; one of them, the next one, is woken (G5).
+// Requeue gives up a waiting candidate's position and registers it again at the end of the queue,
+// with a new and larger token. It sends two requests on a healthy cluster. A campaign that waits
+// does not return: it continues to wait from the new position. The candidates behind the old
+// position move up by one; the first of them is woken (G5).
 //
-// It blocks until the new place is confirmed, ctx ends (its cause; where a campaign
-// waits the step is completed all the same, else the candidate does not stand any more),
-// or the candidacy does (its cause). Other errors: eldest.ErrLeading: it leads, or won at
-// this moment, and the win stands; eldest.ErrNotRegistered; eldest.ErrClosed. If the new
-// place is refused for good the campaign ends with that error too, out of the queue.
-// Between the old place and the new one the candidate does not stand, and Proclaim
-// fails. Two calls at the same time are one step.
+// It blocks until the new position is confirmed, ctx ends (its cause; if a campaign waits the
+// requeue is completed nevertheless, otherwise the candidate leaves the queue), or the candidacy
+// ends (its cause). Other errors: eldest.ErrLeading: it leads, or won at this moment, and keeps the
+// leadership; eldest.ErrNotRegistered; eldest.ErrClosed. If the new registration is refused
+// permanently the campaign ends with that error too, and the candidate is not queued. Between the
+// old position and the new one the candidate is not queued, and Proclaim fails. Two concurrent
+// calls are one requeue.
 func (c *Candidate) Requeue(ctx context.Context) (Position, error) {
 	place, err := c.requeue(ctx)
 	return place, c.failed("requeue", err)
@@ -59,7 +59,7 @@ func (c *Candidate) requeue(ctx context.Context) (Position, error) {
 	return Position{}, err
 }
 
-// step is the way from one place in the queue to another: nobody stands meanwhile.
+// step is a requeue in progress: the candidate is not queued meanwhile.
 type step struct {
 	// place and err are valid once done is closed.
 	place Position
@@ -67,8 +67,8 @@ type step struct {
 	done  chan struct{}
 }
 
-// stepped notes how a step came out, if the candidate is on one: with a new place, or an error.
-// The caller holds the mutex.
+// stepped ends the current requeue, if there is one, with a new position or an error. The caller
+// holds the mutex.
 func (c *Candidate) stepped(place Position, err error) {
 	if s := c.step; s != nil {
 		s.place, s.err = place, err

@@ -32,7 +32,7 @@ func TestRequeueWhileWaiting(t *testing.T) {
 	})
 	before := get(s, waits)
 	require.NoError(t, b.Proclaim(s.Ctx, []byte("proclaimed")))
-	c, cs, behind := s.waitingFor("c", func(cfg *election.Config) { cfg.KV = s.Admin }) // whose requests do not count
+	c, cs, behind := s.waitingFor("c", func(cfg *election.Config) { cfg.KV = s.Admin }) // whose requests are not counted
 	get(s, behind)
 
 	s.Rec.Reset()
@@ -93,7 +93,7 @@ func TestRequeueIsRefused(t *testing.T) {
 	refused(eldest.ErrClosed)
 }
 
-// Await comes while a Requeue that nobody waited for is between the two places.
+// Await is called during a Requeue whose caller no longer waits.
 func TestAwaitDuringARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
@@ -109,7 +109,7 @@ func TestAwaitDuringARequeue(t *testing.T) {
 	electiontest.Wins(t, result)
 }
 
-// What ends a campaign ends it in the middle of a requeue, too, and leaves nothing.
+// The end of a campaign ends it during a requeue too, and leaves no key.
 func TestEndDuringARequeue(t *testing.T) {
 	why := errors.New("enough")
 	type end = func(ctx context.Context, c *election.Candidate, cancel context.CancelCauseFunc) error
@@ -160,15 +160,14 @@ func TestEndDuringARequeue(t *testing.T) {
 	}
 }
 
-// G8: neither a lost reply to the removal nor one to the new registration leaves two
-// keys, or none.
+// G8: a lost reply to the removal or to the new registration leaves exactly one key.
 func TestLostRepliesOfARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	c, host := s.behind("v")
 	place := s.register(c)
-	// A removal compares the key and deletes it; a registration compares it, writes it, has the
-	// pointer name it, and reads it where it is there already.
+	// A removal compares the key and deletes it. A registration compares it, writes it, has the
+	// pointer name it, and reads it if it exists already.
 	naming := func(times int) func(message []byte) bool {
 		return func(message []byte) bool { return bytes.Count(message, []byte(c.Key())) == times }
 	}
@@ -238,8 +237,8 @@ func TestTwoRequeuesAreOne(t *testing.T) {
 	}
 }
 
-// The key is deleted from outside while it is about to be given up: whoever was told
-// that it is deposed is not in the queue any more.
+// The key is deleted by another client while the candidate is about to give it up: a candidate that
+// was deposed is not in the queue any more.
 func TestDeposedBeforeARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
@@ -247,7 +246,7 @@ func TestDeposedBeforeARequeue(t *testing.T) {
 	get(s, waits)
 	s.Remove(c.Key())
 	_, err := c.Requeue(s.Ctx)
-	if err == nil { // it was first, and entered anew
+	if err == nil { // the requeue was first: registered again
 		require.Equal(t, []string{l.Key(), c.Key()}, s.Queue())
 		require.NoError(t, c.Withdraw(s.Ctx))
 		electiontest.Fails(t, waiting, eldest.ErrWithdrawn)
@@ -258,7 +257,7 @@ func TestDeposedBeforeARequeue(t *testing.T) {
 	require.Equal(t, []string{l.Key()}, s.Queue())
 }
 
-// once lets a candidate enter one time.
+// once allows one registration.
 type once struct {
 	txn.ByCreateRevision
 	entered atomic.Int32
@@ -271,7 +270,7 @@ func (q *once) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Posi
 	return q.ByCreateRevision.Enter(ctx, kv, e)
 }
 
-// The new registration is refused for good: the campaign ends with that, outside.
+// The new registration is refused permanently: the campaign ends with that error, not queued.
 func TestRequeueWhoseRegistrationIsRefused(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
@@ -284,7 +283,7 @@ func TestRequeueWhoseRegistrationIsRefused(t *testing.T) {
 	require.Equal(t, election.Status{}, c.Status())
 }
 
-// proving is a queue that is told when the proof of a win has come, and before it is used.
+// proving is an Ordering that calls came after the proof of a win has arrived, before it is used.
 type proving struct {
 	txn.ByCreateRevision
 	came atomic.Pointer[func(ctx context.Context)]
@@ -300,8 +299,8 @@ func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.
 	return next, err
 }
 
-// The requeue is asked for when the proof of the win is there and the win is not
-// decided: the candidate requeues, and does not lead with the token it gave up.
+// Requeue is called when the proof of the win has arrived and the win is not decided yet: the
+// candidate requeues, and does not lead with the token that it gave up.
 func TestRequeueWhileTheProofIsOnItsWay(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
@@ -315,7 +314,7 @@ func TestRequeueWhileTheProofIsOnItsWay(t *testing.T) {
 			assert.NoError(t, err)
 			places <- place
 		}()
-		<-ctx.Done() // it has been asked
+		<-ctx.Done() // it has been called
 	}
 	q.came.Store(&came)
 	require.NoError(t, l.Resign(s.Ctx))
@@ -324,8 +323,8 @@ func TestRequeueWhileTheProofIsOnItsWay(t *testing.T) {
 	require.Equal(t, get(s, places).Token, won.Token())
 }
 
-// A candidate requeues before the reply to its proclaim: the value went with the old
-// key, and Proclaim returns that, or the value is at the new place.
+// A candidate requeues before the reply to its proclaim: either the value was deleted with the old
+// key, and Proclaim returns that, or the value is in the new key.
 func TestRequeueDuringAProclaim(t *testing.T) {
 	s := newEnv(t)
 	s.lead(s.candidate("leader"))

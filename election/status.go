@@ -7,23 +7,21 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Status is what a candidate is at one moment. The zero value is one that does not
-// stand.
+// Status is the status of a candidate at one moment. The zero value means that it is not queued.
 type Status struct {
-	// Token is that of the candidacy or tenure; 0 if there is none.
+	// Token is the token of the candidacy or tenure; 0 if there is none.
 	Token eldest.Token
-	// Leading says that it is a tenure.
+	// Leading says that the candidate leads.
 	Leading bool
-	// Draining says that it was a tenure, which was given up, and the key still stands.
+	// Draining says that it led and gave leadership up, and that its key still exists.
 	Draining bool
-	// Suspended says that it was a tenure, and that the candidate leads on, with the same token,
-	// when it campaigns again, unless it was deposed meanwhile (eldest.ErrSuspended).
+	// Suspended says that it led, and that it continues to lead, with the same token, when it
+	// campaigns again, unless it was deposed meanwhile (eldest.ErrSuspended).
 	Suspended bool
 }
 
-// Status reads the clock and returns what the candidate is at this moment. It sends
-// nothing, and after the process or the machine was stopped the first call already
-// tells the truth, as far as Leadership.Holds does.
+// Status reads the clock and returns the current status. It sends nothing. The first call after the
+// process or the machine was stopped is already correct, as far as Leadership.Holds is.
 func (c *Candidate) Status() Status {
 	c.lock()
 	defer c.unlock()
@@ -35,9 +33,9 @@ func (c *Candidate) Status() Status {
 	return s
 }
 
-// Remaining reads the clock and returns for how long nobody else can lead, counted from the call: what
-// the lease and the heartbeats have left for one that leads, or was drained; else 0. After a tenure that
-// was drained has run out of heartbeats it stays 0.
+// Remaining reads the clock and returns how long no other candidate can lead, counted from the
+// call: what remains of the lease and the heartbeats of a candidate that leads or was drained;
+// otherwise 0. After a drained tenure has run out of heartbeats it stays 0.
 func (c *Candidate) Remaining() time.Duration {
 	lease := c.cfg.Session.Status().Remaining
 	c.lock()
@@ -48,9 +46,9 @@ func (c *Candidate) Remaining() time.Duration {
 	return max(0, min(lease, c.machine.Left()))
 }
 
-// Changed returns a channel that is closed when Status may have changed: ask for the
-// channel first, for the status after that. It says nothing of the clock: the end of a
-// session that only a look at the clock finds out closes it when that look is taken.
+// Changed returns a channel that is closed when Status may have changed: get the channel first, the
+// status after that. The clock alone does not close it: if the session's deadline has passed, the
+// next call that reads the clock ends the session and closes the channel.
 func (c *Candidate) Changed() <-chan struct{} {
 	c.lock()
 	defer c.unlock()
@@ -67,7 +65,7 @@ func (c *Candidate) Closed() bool {
 	return c.closed
 }
 
-// turned says that something has changed. The caller holds the mutex.
+// turned closes the channel of Changed. The caller holds the mutex.
 func (c *Candidate) turned() {
 	if c.changed != nil {
 		close(c.changed)
@@ -75,6 +73,6 @@ func (c *Candidate) turned() {
 	}
 }
 
-// Dropped returns how many calls of Config.Hooks were dropped so far, because a
-// thousand waited behind a hook that blocks.
+// Dropped returns how many calls of Config.Hooks were dropped so far because a thousand calls
+// waited for a hook that blocks.
 func (c *Candidate) Dropped() int { return c.hooks.Dropped() }

@@ -23,9 +23,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// storm is a round in which candidates do everything at once over clients that lose, delay and refuse.
-// No key is removed from outside, so no candidacy may end with ErrDeposed, no token may win twice on one
-// session, and nothing may stay.
+// storm is a round in which candidates do everything concurrently, with clients that lose, delay
+// and refuse requests. No other client removes a key, so no candidacy may end with ErrDeposed, no
+// token may win twice on one session, and no key may remain.
 type storm struct {
 	*env
 	late sync.WaitGroup // transactions on their way
@@ -70,7 +70,7 @@ func (s *storm) quiet() bool {
 	return s.calm
 }
 
-// lossy is a client whose transactions are lost, late, answered to nobody, or refused.
+// lossy is a client whose transactions are lost, late, refused, or lose their reply.
 func (s *storm) lossy() clientv3.KV {
 	commit := func(ctx context.Context, txn *etcdtest.Txn, how string) (*clientv3.TxnResponse, error) {
 		resp, err := txn.Commit(ctx)
@@ -138,7 +138,7 @@ func (s *storm) enter(name string, session *lease.Session, kv clientv3.KV) *elec
 	})
 }
 
-// repeat does something under a context that soon ends, again and again for as long as goes says.
+// repeat calls do, under contexts that soon end, while goes returns true.
 func (s *storm) repeat(all *sync.WaitGroup, goes func() bool, do func(ctx context.Context)) {
 	all.Go(func() {
 		for goes() {
@@ -149,7 +149,7 @@ func (s *storm) repeat(all *sync.WaitGroup, goes func() bool, do func(ctx contex
 	})
 }
 
-// TestStorm has four candidates on two sessions, through two clients.
+// TestStorm has four candidates on two sessions, with two clients.
 func TestStorm(t *testing.T) {
 	storms(t, func(s *storm) {
 		sessions := []*lease.Session{s.session(s.Admin), s.session(s.Admin)}
@@ -183,14 +183,14 @@ func TestStorm(t *testing.T) {
 		}
 		s.late.Wait()
 		s.queued(0)
-		for _, session := range sessions { // without the mutex, which late requests of the background take
+		for _, session := range sessions { // without the candidates' mutex, which late background requests take
 			require.NoError(t, session.Err())
 			require.NoError(t, session.Close(s.Ctx))
 		}
 	})
 }
 
-// comeAndGo has a candidate win in some way, and end its tenure in some way.
+// comeAndGo has a candidate win in a random way, and end its tenure in a random way.
 func comeAndGo(ctx context.Context, s *storm, c *election.Candidate) {
 	var l *election.Leadership
 	var err error
@@ -221,7 +221,7 @@ func comeAndGo(ctx context.Context, s *storm, c *election.Candidate) {
 	}
 }
 
-// TestStormOfResumes has one session that is abandoned and resumed, with a candidate in each life.
+// TestStormOfResumes has one session, abandoned and resumed repeatedly with a new candidate.
 func TestStormOfResumes(t *testing.T) {
 	storms(t, func(s *storm) {
 		kv, session := s.lossy(), s.session(s.Admin)

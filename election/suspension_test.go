@@ -16,10 +16,10 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// While etcd stands still the leader is suspended, and leads on with its token afterwards: the one that
-// waits evicts nobody.
+// While etcd does not respond the leader is suspended, and afterwards it continues to lead with its
+// token: the candidate that waits does not evict it.
 //
-// Fails when the leading context goes on, when the leadership moves, and when the token is another.
+// Fails if the leading context continues, if the leadership moves, or if the token changes.
 func TestHeartbeatsSuspendAndResume(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
@@ -60,8 +60,8 @@ func TestHeartbeatsSuspendAndResume(t *testing.T) {
 	require.Greater(t, electiontest.Wins(t, waits).Token(), l.Token())
 }
 
-// A function under Lead whose tenure is suspended returns, the key is kept, and the campaign after
-// it leads on. One whose caller gives up resigns.
+// If a tenure is suspended, its function under Lead returns, the key is kept, and the next campaign
+// continues to lead. If the caller's context has ended, Lead resigns.
 func TestLeadKeepsTheKeyOfASuspendedTenure(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
@@ -80,7 +80,7 @@ func TestLeadKeepsTheKeyOfASuspendedTenure(t *testing.T) {
 	require.Empty(t, electiontest.Keys(t, cli, name), "it has resigned")
 }
 
-// suspendable is a leader with heartbeats on a clock of its own. While it is silent its beats do not arrive.
+// suspendable is a leader with heartbeats and its own clock. While silent, its heartbeats are lost.
 type suspendable struct {
 	*electiontest.Participant
 	clock  *etcdtest.Clock
@@ -104,8 +104,8 @@ func newSuspendable(t *testing.T) (*suspendable, *election.Leadership) {
 	return s, s.Lead(t)
 }
 
-// suspend is a pause of the process: the first call after it finds the tenure suspended, before any timer
-// has gone off.
+// suspend simulates a pause of the process: the first call after it returns that the tenure is
+// suspended, before any timer has fired.
 func (s *suspendable) suspend(t *testing.T, l *election.Leadership) {
 	t.Helper()
 	s.clock.Jump(lease.MinHeartbeat)
@@ -113,7 +113,7 @@ func (s *suspendable) suspend(t *testing.T, l *election.Leadership) {
 	require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
 }
 
-// After a pause of the process the leader is not certain, and leads on.
+// After a pause of the process the leader is not certain, and later continues to lead.
 func TestHeartbeatsAfterAPause(t *testing.T) {
 	t.Parallel()
 	a, l := newSuspendable(t)
@@ -122,8 +122,8 @@ func TestHeartbeatsAfterAPause(t *testing.T) {
 	require.Equal(t, l.Token(), a.Lead(t).Token(), "another tenure")
 }
 
-// A suspended tenure ends for good when its key is deleted, and when it is resigned or drained: the
-// candidate then campaigns anew.
+// A suspended tenure ends finally when its key is deleted, and when it is resigned or drained: the
+// candidate then has to campaign again.
 func TestSuspendedTenureEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership){
@@ -153,8 +153,8 @@ func TestSuspendedTenureEnds(t *testing.T) {
 	}
 }
 
-// A tenure that was suspended and leads on has another Leadership: the old one ends nothing any more.
-// Retiring or resigning it, or the end of its session, while its win is being proven again, ends it.
+// A tenure that was suspended and continues has a new Leadership: the old one cannot end it. While
+// its win is being proven again, draining or resigning it, or the end of its session, ends it.
 func TestEndsWhileItResumes(t *testing.T) {
 	t.Parallel()
 	for cause, end := range map[error]func(ctx context.Context, a *suspendable, l *election.Leadership) error{
@@ -191,7 +191,7 @@ func TestEndsWhileItResumes(t *testing.T) {
 	}
 }
 
-// Found to be the oldest without wanting to lead, a candidate has to prove that anew when it wants to.
+// A candidate found to be the oldest by Register has to prove that again in order to lead.
 func TestRegisterWhileSuspended(t *testing.T) {
 	t.Parallel()
 	ctx := etcdtest.Context(t)
@@ -205,10 +205,11 @@ func TestRegisterWhileSuspended(t *testing.T) {
 	require.Equal(t, l.Token(), electiontest.Wins(t, waits).Token())
 }
 
-// What remains is the lease's or the heartbeats' time, whichever ends sooner, and nothing once the
-// tenure was suspended, or had been drained when its heartbeats ran out: not even when beats go through again.
+// Remaining is the time of the lease or of the heartbeats, whichever ends sooner. It is 0 once the
+// tenure was suspended, or drained before its heartbeats ran out, even if later heartbeats are
+// acknowledged.
 //
-// Fails when a stretch that begins later counts for a tenure that was over by then.
+// Fails if a later stretch counts for a tenure that was over by then.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})

@@ -11,20 +11,20 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// life is one life of the candidate's key, from registration to departure.
+// life is one existence of the candidate's key, from its registration to its deletion.
 type life struct {
 	token eldest.Token
-	queue int64 // see Place
-	// since is when the place was known, and news how long after it the end of the last
-	// predecessor was; 0 where nobody was waited for.
+	queue int64 // see Position.Queue
+	// since is when the position was received. news is the time from then until the deletion of the
+	// last predecessor's key was received; 0 if there was none.
 	since time.Time
 	news  time.Duration
-	// elder is whom the hook was told last that the candidate waits for.
+	// elder is the predecessor for which the Waiting hook was called last.
 	elder eldest.Token
 }
 
-// tell receives each step of the machine. In the order of core.Effects it ends contexts
-// and tells the hooks. It is called with the mutex.
+// tell receives each step of the machine. In the order of core.Effects it ends contexts and calls
+// the hooks. It is called with the mutex held.
 func (c *Candidate) tell(s loop.Step) {
 	now := time.Now()
 	c.ended(s, now)
@@ -54,11 +54,11 @@ func (c *Candidate) tell(s loop.Step) {
 	}
 }
 
-// ended ends the contexts of a candidacy or a tenure that is over, and tells the hook. A
-// tenure that is drained keeps its key: its hook comes later.
+// ended ends the contexts of a candidacy or a tenure that is over, and calls the hook. A drained
+// tenure keeps its key: the Ended hook is called later.
 func (c *Candidate) ended(s loop.Step, now time.Time) {
 	l := c.last
-	led := l != nil && l.token == s.Before.Token // one that was suspended may have been proven anew
+	led := l != nil && l.token == s.Before.Token // a suspended tenure may have been proven again
 	switch {
 	case s.Effects.Drained:
 		l.end(c.failed("candidate", s.Effects.Cause))
@@ -83,7 +83,7 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 	}
 }
 
-// begun begins a life of the key, and notifies the hook.
+// begun begins a life of the key, and calls the hook.
 func (c *Candidate) begun(s loop.Step, now time.Time) {
 	p := s.Place
 	c.life = life{token: p.Token, since: now, queue: p.Queue}
@@ -93,7 +93,7 @@ func (c *Candidate) begun(s loop.Step, now time.Time) {
 	})
 }
 
-// place is where the candidate stands.
+// place returns the candidate's position.
 func (c *Candidate) place() Position {
 	p := Position{Key: c.key, Token: c.life.token, Queue: c.life.queue}
 	if elders := c.machine.State().Position.Elders; len(elders) > 0 {
@@ -102,7 +102,7 @@ func (c *Candidate) place() Position {
 	return p
 }
 
-// waits tells the hook of each new predecessor.
+// waits calls the hook for each new predecessor.
 func (c *Candidate) waits(s *core.Candidate, now time.Time) {
 	switch {
 	case s.Phase == core.Waiting && len(s.Position.Elders) > 0:
@@ -119,14 +119,14 @@ func (c *Candidate) waits(s *core.Candidate, now time.Time) {
 	}
 }
 
-// candidate is an elder as users see it.
+// candidate converts an elder to the type of the API.
 func (c *Candidate) candidate(e core.Elder) eldest.Candidate {
 	lease, _ := keys.Parse(c.cfg.Election, e.Key)
 	return eldest.Candidate{Key: e.Key, Token: e.Token, Lease: lease}
 }
 
-// wins makes the candidate the leader: at the position of the machine its key was there, and
-// no older one (G1).
+// wins makes the candidate the leader: at the position of the machine its key existed, and no older
+// one (G1).
 func (c *Candidate) wins(s *core.Candidate, now time.Time) {
 	resumed := c.last != nil && c.last.token == s.Token
 	l := &Leadership{c: c, token: s.Token}

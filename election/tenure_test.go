@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// tenure is one that is led, with all that it rests on.
+// tenure is a tenure with its session and its candidate.
 type tenure struct {
 	*env
 	session *lease.Session
@@ -35,7 +35,7 @@ func newTenure(t *testing.T, change ...func(*lease.Config)) *tenure {
 
 func (x *tenure) revoke() { require.NoError(x.T, etcdtest.Err(x.Admin.Revoke(x.Ctx, x.session.ID()))) }
 
-// Every end of a tenure has a cause, and whatever is tried afterwards fails with that, each time.
+// Every end of a tenure has a cause, and every later call fails with that cause.
 func TestTenureEndsWithACause(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(x *tenure)
@@ -51,7 +51,7 @@ func TestTenureEndsWithACause(t *testing.T) {
 		"session closed":                    {func(x *tenure) { require.NoError(x.T, x.session.Close(x.Ctx)) }, eldest.ErrClosed},
 		"session abandoned":                 {func(x *tenure) { x.session.Abandon(); x.revoke() }, eldest.ErrClosed},
 		"candidate closed":                  {func(x *tenure) { require.NoError(x.T, x.c.Close(x.Ctx)) }, eldest.ErrClosed},
-		"lease revoked":                     {(*tenure).revoke, eldest.ErrDeposed}, // the key is noticed before the next renewal
+		"lease revoked":                     {(*tenure).revoke, eldest.ErrDeposed}, // the deletion of the key is noticed before the next renewal
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTenure(t)
@@ -76,7 +76,7 @@ func TestTenureEndsWithACause(t *testing.T) {
 	}
 }
 
-// A key that was overwritten outlives its lease; it is removed by its candidate.
+// A key that was overwritten remains after its lease has ended; its candidate removes it.
 func TestOverwrittenKeyIsRemoved(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
@@ -85,12 +85,12 @@ func TestOverwrittenKeyIsRemoved(t *testing.T) {
 	s.queued(2)
 	s.Put(c.Key(), "by hand")
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-	electiontest.Wins(t, next) // nobody waits behind a phantom
+	electiontest.Wins(t, next) // no candidate waits behind an orphaned key
 	require.NotContains(t, s.Queue(), c.Key())
 }
 
-// A put by hand that keeps lease and life is a proclaim by somebody else: the
-// tenure goes on.
+// A put by hand that keeps the lease and the create revision is a proclaim by another client: the
+// tenure continues.
 func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	x := newTenure(t)
 	x.Put(x.c.Key(), "by hand", clientv3.WithLease(x.session.ID()))
@@ -99,10 +99,10 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	require.ErrorIs(t, x.over(x.l), eldest.ErrDeposed)
 }
 
-// Regression 46: the etcd client is closed while the candidate leads. The session has
-// another one and lives, and so does the key: nobody was deposed.
+// Regression 46: the etcd client is closed while the candidate leads. The session has another
+// client and continues, and the key exists: the candidate was not deposed.
 //
-// Broken by taking each end of the watch for the key's.
+// Fails if every end of the watch counts as the deletion of the key.
 func TestClientClosedWhileLeading(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
@@ -121,10 +121,10 @@ func TestClientClosedWhileLeading(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// G3: after a suspend Go's timers are as late as the sleep was long; nothing has
-// ended the tenure yet. Whatever is called first reads the clock.
+// G3: after a suspend of the machine Go's timers are late by the length of the suspend, so no timer
+// has ended the tenure yet. The first call, whichever it is, reads the clock.
 //
-// Broken by any of these asking the session's context only.
+// Fails if any of these calls only uses the session's context.
 func TestFirstCallAfterASuspend(t *testing.T) {
 	for name, first := range map[string]func(x *tenure, other *election.Candidate) error{
 		"lead": func(x *tenure, _ *election.Candidate) error {
@@ -165,10 +165,10 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 	}
 }
 
-// The machine sleeps while the answer that makes a candidate the leader is on its way: no
-// win, neither for the caller nor for the hook.
+// The machine is suspended while the reply that makes a candidate the leader is on its way: there
+// is no win, neither for the caller nor for the hook.
 //
-// Broken by taking the answer in before the clock is read.
+// Fails if the reply is processed before the clock is read.
 func TestSuspendWhileTheReplyIsOnItsWay(t *testing.T) {
 	s := newEnv(t)
 	clock := etcdtest.NewClock()
@@ -199,7 +199,7 @@ func TestResignAgain(t *testing.T) {
 	require.Len(t, s.Queue(), 1)
 }
 
-// Evict removes a candidate's key in the life that was seen and in no other, and ends that candidate's tenure.
+// Evict removes a key only with the create revision that was read, and ends its tenure.
 func TestEvict(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")

@@ -9,23 +9,23 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// ByPriority returns a Config.ShouldYield for candidates of which the best one is to lead:
-// it yields while somebody else stands whose value has a strictly higher priority.
-// priority reads it from a candidate's value, the own one's too; it must be the same
-// function of the value for all candidates, quick, and safe for concurrent use. Values
-// that it cannot read it ranks as it likes.
+// ByPriority returns a Config.ShouldYield with which the candidate of the highest priority leads: a
+// candidate yields while another one exists whose value has a strictly higher priority. priority
+// reads the priority from a candidate's value, its own included; it must be the same function of
+// the value for all candidates, quick, and safe for concurrent use. It chooses the priority of
+// values that it cannot read.
 //
-// It comes to an end: whoever yields enters behind somebody strictly better, who then
-// is nearer by one, and the best one never yields; equal ones lead in their order.
-// Not promised: that the best one leads. Nobody who leads yields to a better one that
-// comes later (package transfer hands over), and candidates without this option lead when
-// it is their turn. Nor is it fair: while better ones stand a worse one never leads. A
-// better one that hangs while its key stands is waited for until its lease expires. Each
-// passing over costs two requests, and each candidate yields at most once for each
-// better one that comes to stand. One that is to yield for the third time in a row,
-// with less than a second between two, waits first, for as long as Config.Backoff says
-// since the last time, and asks again: nobody leads in what is left of that when its turn
-// has come.
+// Yielding ends: a candidate that yields requeues behind a strictly better one, which moves up by
+// one, and the best candidate never yields; equal ones lead in their order. Not guaranteed: that
+// the best candidate leads. A leader does not yield to a better one that comes later (package
+// transfer hands over), and candidates without this option lead when they are the oldest. Nor is it
+// fair: while better ones exist a worse one never leads. A better one that hangs while its key
+// exists is waited for until its lease expires.
+//
+// Each time that a candidate yields costs two requests, and it yields at most once for each better
+// one that registers. A candidate that is to yield for the third time in a row, with less than a
+// second between two, first waits until the pause of Config.Backoff since the last time is over,
+// and then calls ShouldYield again: no candidate leads during the rest of that pause.
 func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, others []eldest.Candidate) bool {
 	return func(own eldest.Candidate, others []eldest.Candidate) bool {
 		mine := priority(own.Value)
@@ -38,8 +38,8 @@ func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, othe
 	}
 }
 
-// survey says whether the candidate, which is the oldest, is to requeue instead of
-// leading; wait: it is too soon for that, and is to be asked again then.
+// survey reports whether the candidate, which is the oldest, is to requeue instead of leading. If
+// wait is positive it is too soon for that, and survey is to be called again after wait.
 func (n *steps) survey(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error) {
 	yield, revision, err = n.c.outranked(ctx, token)
 	n.c.lock()
@@ -52,7 +52,7 @@ func (n *steps) survey(ctx context.Context, token eldest.Token) (yield bool, wai
 	return yield, wait, revision, err
 }
 
-// outranked asks whether somebody is to lead instead of the candidate.
+// outranked reports whether another candidate is to lead instead.
 func (c *Candidate) outranked(ctx context.Context, token eldest.Token) (outranked bool, revision int64, err error) {
 	line, err := txn.ReadSnapshot(ctx, c.cfg.KV, c.cfg.Election)
 	if err != nil {
@@ -73,26 +73,25 @@ func (c *Candidate) outranked(ctx context.Context, token eldest.Token) (outranke
 	return len(others) > 0 && c.cfg.ShouldYield(own, others), line.Revision, nil
 }
 
-// steps counts how often in a row a campaign has yielded, so that candidates which
-// yield to each other do not do so as fast as etcd can answer.
+// steps counts how often in a row a campaign has yielded, so that candidates that yield to each
+// other do not do so as fast as etcd can answer.
 //
 // The mutex guards row and until.
 type steps struct {
 	c     *Candidate
 	row   int
-	until time.Time // it yields again no sooner; when it last did, if at once
+	until time.Time // the earliest time of the next yield; that of the last one if there is no pause
 }
 
 const (
-	// often is the time within which two steps are in a row, the pause between them
-	// apart.
+	// often is the time within which two yields are in a row, not counting the pause between them.
 	often = time.Second
-	// quick is how many in a row are taken without a pause: better ones may come and
-	// go, and each second in which a worse one pauses in front of them has no leader.
+	// quick is the number of yields in a row without a pause: better candidates may come and go,
+	// and while a worse one pauses in front of them there is no leader.
 	quick = 2
 )
 
-// note takes a step in.
+// note counts a yield.
 func (n *steps) note() {
 	now := time.Now()
 	if n.row++; now.Sub(n.until) > often {

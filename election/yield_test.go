@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// byNumber reads a priority that is written in digits.
+// byNumber reads a priority in digits.
 var byNumber = election.ByPriority(func(value []byte) int {
 	n, _ := strconv.Atoi(string(value))
 	return n
@@ -36,8 +36,8 @@ func TestByPriority(t *testing.T) {
 	require.True(t, byNumber(c("-1")[0], c("theirs")))
 }
 
-// Five of different priority lead in the order of those, best first, whatever the order
-// in which they came; each yields once for each better one that stands at most.
+// Five candidates lead in the order of their priorities, best first, in whatever order they came;
+// each yields at most once for each better one that is queued.
 func TestTheBestOfFiveLeads(t *testing.T) {
 	s := newEnv(t)
 	leader := s.lead(s.candidate("0"))
@@ -61,8 +61,8 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 	var token eldest.Token
 	for i := range values {
 		l := get(s, won)
-		// Those that yielded to it are on their way back. Who is late has no part in what
-		// is decided next.
+		// Wait until those that yielded to it have registered again: a late one has no part in the
+		// next decision.
 		s.queued(len(values) - i)
 		order = append(order, s.value(l.Key()))
 		require.Greater(t, l.Token(), token, "G2")
@@ -73,8 +73,8 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 	require.LessOrEqual(t, steps.Load(), int32(5+4+3+2+1), "registrations: once each, and once for each better one")
 }
 
-// Who stands alone leads without being asked, and no question is asked of etcd where
-// there is nothing to yield with.
+// A single candidate leads without a call of ShouldYield, and a candidate without ShouldYield sends
+// no read for it.
 func TestNobodyToYieldTo(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v", always)
@@ -96,7 +96,7 @@ func TestNobodyToYieldTo(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 }
 
-// What ShouldYield is given: the own candidate and the others, oldest first, with values.
+// The arguments of ShouldYield: the candidate itself and the others, oldest first, with values.
 func TestWhatShouldYieldIsGiven(t *testing.T) {
 	s := newEnv(t)
 	leader := s.lead(s.candidate("leader"))
@@ -126,7 +126,7 @@ func TestWhatShouldYieldIsGiven(t *testing.T) {
 	require.Empty(t, asked)
 }
 
-// The own key goes between the proof and the question: that is no win.
+// The candidate's key is deleted between the proof and the call of ShouldYield: that is no win.
 func TestDeposedWhileAskedToYield(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v", always, func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(cfg.Watcher) })
@@ -140,7 +140,7 @@ func always(cfg *election.Config) {
 	cfg.ShouldYield = func(eldest.Candidate, []eldest.Candidate) bool { return true }
 }
 
-// givesWay has a candidate yield again and again. waits returns the key behind which the candidate is
+// givesWay has a candidate yield repeatedly. waits returns the key behind which the candidate is
 // queued, once it is; next calls waits, puts another key and removes that one.
 func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (waiting <-chan electiontest.Outcome, waits func() string, next func()) {
 	waitings := make(chan election.WaitingEvent, 1000)
@@ -162,7 +162,7 @@ func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (wa
 	}
 }
 
-// A candidate that yields again and again does not do so as fast as it can: the pauses grow.
+// A candidate that yields repeatedly does not do so as fast as it can: the pauses grow.
 func TestGivingWayWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -174,7 +174,7 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 		if attempt < 2 {
 			return time.Millisecond
 		}
-		return 1100 * time.Millisecond // a long one does not make the next one short
+		return 1100 * time.Millisecond // a long pause does not shorten the next one
 	})
 	for longest.Load() <= 3 {
 		next()
@@ -183,18 +183,18 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 	electiontest.Fails(t, waiting, context.Canceled)
 }
 
-// However often it yielded: with nobody left to yield to it leads, and at once.
+// However often it yielded: without another candidate it leads at once.
 func TestNobodyLeftToYieldTo(t *testing.T) {
 	s := newEnv(t)
 	waiting, waits, next := s.givesWay(s.Ctx, func(int) time.Duration { return time.Hour })
-	next() // two steps are taken at once, and a third one would not be
+	next() // two yields have no pause, a third one would
 	next()
 	s.Remove(waits())
 	electiontest.Wins(t, waiting)
 }
 
-// A candidate that yields can be asked to requeue at the same moment; nothing of
-// it returns before it leads.
+// A candidate that yields can be requeued at the same moment; its campaign does not return before
+// it leads.
 func TestYieldAndRequeueTogether(t *testing.T) {
 	s := newEnv(t)
 	better := s.candidate("9", func(cfg *election.Config) { cfg.ShouldYield = byNumber })
@@ -204,7 +204,7 @@ func TestYieldAndRequeueTogether(t *testing.T) {
 	bs := s.campaigning(s.Ctx, better)
 	s.queued(3)
 	resigned := etcdtest.Go(func() error { return leader.Resign(s.Ctx) })
-	s.requeue(c) // it cannot win while the better one stands
+	s.requeue(c) // it cannot win while the better one is queued
 	require.NoError(t, get(s, resigned))
 	won := electiontest.Wins(t, bs)
 	require.Empty(t, waiting)

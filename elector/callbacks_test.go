@@ -20,8 +20,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A filter of statuses that panics, ends its goroutine or takes its time is the
-// business of who gave it. Broken by calling it under a lock.
+// A filter of statuses that panics, ends its goroutine or blocks affects only its own call. The
+// test fails if the filter is called under a lock.
 func TestFilterThatMisbehaves(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
@@ -47,7 +47,7 @@ func TestFilterThatMisbehaves(t *testing.T) {
 	all.Wait()
 }
 
-// A hook of the observer's that blocks holds up neither a win nor the end of Run.
+// A hook of the observer that blocks delays neither a win nor the end of Run.
 func TestForeignHookThatBlocks(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	foreign := name + "/foreign"
@@ -61,7 +61,7 @@ func TestForeignHookThatBlocks(t *testing.T) {
 		cfg.Observer.Foreign = func(string) {
 			select {
 			case called <- struct{}{}:
-			default: // again: it has looked anew
+			default: // called again: the observer has read the election again
 			}
 			<-release
 		}
@@ -72,17 +72,17 @@ func TestForeignHookThatBlocks(t *testing.T) {
 	require.ErrorIs(t, n.end(t), context.Canceled)
 }
 
-// An observer that ended, because etcd refused or seemed to, is replaced: the node
-// stands all the same, so it must know whom to follow.
+// An observer that ended, because etcd refused a request or seemed to, is replaced: the node is
+// still in the queue, so it must follow the leader.
 func TestBlindFollowerSeesAgain(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	leader := run(t, config(name, "leader", cli))
 	etcdtest.Take(t, leader.won, "the win")
 	kv := &flaky{KV: cli}
-	var log etcdtest.Paper // which has each status; a watch skips those that came and went
+	var log etcdtest.Paper // has each status; a watch skips those that were replaced
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: kv, Watcher: cli, Lease: cli})
-		cfg.Candidate.WatchCheck = -1 // so that it is the observer that meets it
+		cfg.Candidate.WatchCheck = -1 // so that the observer receives the error
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	n.follows(t, "leader")
@@ -97,7 +97,7 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 	require.Len(t, queueOf(t, cli, name), 2)
 }
 
-// flaky answers one read with an error that looks like a closed client's.
+// flaky fails one read with an error that looks like that of a closed client.
 type flaky struct {
 	clientv3.KV
 	armed atomic.Bool
@@ -110,8 +110,8 @@ func (f *flaky) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, er
 	return f.KV.Do(ctx, op)
 }
 
-// Where no watch ever opens, but questions are answered, a waiter learns by asking; it
-// does not hold up the queue behind it.
+// If no watch ever opens but requests succeed, a waiter wins by means of reads; it does not block
+// the queue behind it.
 func TestWithoutWatches(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	first := run(t, config(name, "first", cli))

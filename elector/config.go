@@ -19,20 +19,20 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// Leadership is the tenure that a lead function is given.
+// Leadership is the tenure that is passed to a lead function.
 type Leadership = election.Leadership
 
-// Clients is what a round asks etcd through. All must see the same etcd.
+// Clients holds the clients of a round. All must use the same etcd cluster.
 type Clients struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 	Lease   clientv3.Lease
-	// Majority is lease.Config.Majority: nil means Lease, if it lists etcd's members. A
-	// namespaced lease does not.
+	// Majority is lease.Config.Majority. nil means Lease, if it can list etcd's members; a
+	// namespaced lease cannot.
 	Majority lease.Majority
 }
 
-// Client returns all of one client; none of nil.
+// Client returns Clients that use c for everything; the zero Clients if c is nil.
 func Client(c *clientv3.Client) Clients {
 	if c == nil {
 		return Clients{}
@@ -40,14 +40,14 @@ func Client(c *clientv3.Client) Clients {
 	return Clients{KV: c, Watcher: c, Lease: c, Majority: c}
 }
 
-// Source hands out the clients of the next round. It is called when nothing of the
-// round before is going on any more, so it may close the clients of that one. It may
-// block until it has some, or ctx ends; an error is logged, and it is asked again
-// after the back-off. All rounds must see the same etcd cluster: tokens of two clusters
-// cannot be compared, and what an earlier life left in the second one is not looked for.
+// Source returns the clients of the next round. It is called when the previous round has ended
+// completely, so it may close the clients of that round. It may block until it has clients or ctx
+// ends. If it fails, the error is logged and Source is called again after the back-off. All rounds
+// must use the same etcd cluster: tokens of two clusters cannot be compared, and keys that an
+// earlier instance left in the second cluster are not searched for.
 type Source func(ctx context.Context) (Clients, error)
 
-// Always is the source that has the same clients for all rounds.
+// Always returns a source that returns the same clients for all rounds.
 func Always(c Clients) Source {
 	return func(context.Context) (Clients, error) { return c, nil }
 }
@@ -56,90 +56,90 @@ func Always(c Clients) Source {
 const (
 	// DefaultDrain is how long a lead function may take to return.
 	DefaultDrain = 10 * time.Second
-	// DefaultLeave bounds the farewell to etcd.
+	// DefaultLeave bounds the closing of the session.
 	DefaultLeave = 5 * time.Second
 	// DefaultStarts is how many elections of a Group enter or leave their queues at a time.
 	DefaultStarts = 64
-	// opening bounds the opening of a session; after that the source is asked
-	// whether it has better clients.
+	// opening bounds the opening of a session; after that the source is called again, because it
+	// may return better clients.
 	opening = 10 * time.Second
 )
 
-// Config says who stands where. Election, NodeID and Source are required, but for the
-// Election of a Group. It is copied by New and NewGroup.
+// Config configures an Elector or a Group. Election, NodeID and Source are required, except that a
+// Group has no Election. It is copied by New and NewGroup.
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
-	// NodeID names this node: one living process for each ID. Where two have the same one
-	// by mistake, each is a candidate of its own and neither removes the other's key, but
-	// neither follows the other: while one leads, the other's status is Neither. Logger is
-	// warned by the one that starts while the other's key is in the queue.
+	// NodeID names this node: one running process for each ID. If two processes have the same ID by
+	// mistake, each is a candidate of its own and neither removes the other's key, but neither
+	// follows the other: while one leads, the other's status is Unknown. The process that starts
+	// while the other's key is in the queue logs a warning to Logger.
 	NodeID string
-	// Address is where others forward requests to; empty: nothing is forwarded here.
+	// Address is where other nodes forward requests to. If it is empty, no requests are forwarded
+	// here.
 	Address string
-	// Source hands out the clients.
+	// Source returns the clients.
 	Source Source
 
-	// Codec writes and reads the values of candidates. nil means identity.Protobuf.
+	// Codec encodes and decodes the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
-	// Session says how sessions are opened; Session.Lease and Session.Majority come from
-	// Source and must be nil.
+	// Session configures the sessions. Session.Lease and Session.Majority come from Source and must
+	// be nil.
 	Session lease.Config
-	// Candidate says how the node stands. Election, Session, KV, Watcher, Value and
-	// Mutex are filled in for each round and must be left out. Hooks that block cost
-	// Leave at the end of each round.
+	// Candidate configures the candidacy. Election, Session, KV, Watcher, Value and Mutex are
+	// filled in for each round and must be left out. A hook that blocks delays the end of each
+	// round by Leave.
 	Candidate election.Config
-	// Observer says how the leader is observed. Election, KV and Watcher are filled
-	// in for each round and must be left out.
+	// Observer configures the observation of the leader. Election, KV and Watcher are filled in for
+	// each round and must be left out.
 	Observer observe.Config
 
-	// Priority is how much this node is wanted as the leader. If it is not 0 the node
-	// tells it in its value and yields, when it is its turn to lead, to nodes in the
-	// queue with a higher one; see election.ByPriority for what that promises, and what it
-	// does to fairness. A node with 0 never yields and counts as 0 to the others: give
-	// all nodes of a service one, or none. Candidate.ShouldYield must then be left out.
+	// Priority is this node's priority as the leader. If it is not 0, the node publishes it in its
+	// value and, when it would lead, yields to nodes in the queue with a higher priority; see
+	// election.ByPriority for the guarantees and the effect on fairness. A node with 0 never yields
+	// and counts as 0 for the others: give a priority to all nodes of a service, or to none.
+	// Candidate.ShouldYield must then be left out.
 	Priority int32
-	// Transfer has this node take part in transfers of leadership (package transfer), for
-	// one more watch and two more requests in each round: asked to, it requeues in the
-	// queue, or its tenure ends with eldest.ErrDraining and, in the usual order, the round.
-	// Where etcd does not let it have a mailbox it stands all the same, and says so to
-	// Logger.
+	// Transfer makes this node take part in transfers of leadership (package transfer), for one
+	// more watch and two more requests in each round. On request the node requeues, or its tenure
+	// ends with eldest.ErrDraining and then the round, in the usual order. If etcd refuses its
+	// request key, the node campaigns all the same and logs a warning to Logger.
 	Transfer bool
-	// Serve says how it takes part: what it accepts, and who is told. Candidate, Session,
+	// Serve configures this part: which requests are accepted, and the hooks. Candidate, Session,
 	// KV and Watcher are filled in for each round and must be left out.
 	Serve transfer.Config
 
-	// TakeOver has the first round that reaches etcd remove the keys of other instances with
-	// this NodeID, so that a node that crashed and starts again does not wait until the
-	// lease of the instance that crashed expires, as it does without. The key of a leader is
-	// removed at once, and the next candidate leads.
+	// TakeOver makes the first round that reaches etcd remove the keys of other instances with this
+	// NodeID, so that a node that starts again after a crash does not wait until the lease of the
+	// crashed instance expires. The key of a leader is removed at once, and the next candidate
+	// leads.
 	//
-	// It is safe where an instance is started only when the one before has ended: by a
-	// supervisor on the same machine, or with an ID that the platform gives to one process
-	// at a time. Where the other instance runs, its tenure ends with eldest.ErrDeposed in
-	// milliseconds; while it is partitioned from etcd two lead, until its deadline (see
-	// election.Evict). Of two processes that run with one ID each evicts the other once,
-	// when it starts, and never in a later round.
+	// It is safe where an instance is started only after the previous one has ended: by a
+	// supervisor on the same machine, or with an ID that the platform gives to one process at a
+	// time. If the other instance is still running, its tenure ends with eldest.ErrDeposed in
+	// milliseconds; if it is also partitioned from etcd, two instances lead until its deadline (see
+	// election.Evict). If two processes run with one ID, each evicts the other once, when it
+	// starts, and never in a later round.
 	TakeOver bool
 
-	// Drain is how long, after the end of its context, the lead function may take to
-	// return while this node keeps its key. 0 means DefaultDrain.
+	// Drain is how long the lead function may take to return after its context has ended, while
+	// this node keeps its key. 0 means DefaultDrain.
 	Drain time.Duration
-	// Leave bounds the farewell to etcd at the end of a round; after that the lease
-	// is left to expire. 0 means DefaultLeave.
+	// Leave bounds the closing of the session at the end of a round; after that the lease is left
+	// to expire. 0 means DefaultLeave.
 	Leave time.Duration
-	// Starts is how many elections of a Group enter or leave their queues at a time: each
-	// has one request under way. 0 means DefaultStarts. An Elector has no use for it.
+	// Starts is how many elections of a Group enter or leave their queues at a time; each has one
+	// request in flight. 0 means DefaultStarts. An Elector does not use it.
 	Starts int
-	// Backoff gives the pause after the n-th round in a row that was not stable, from
-	// 0. nil means doubling from 100 ms to 5 s with jitter; a pause is 5 ms at least.
+	// Backoff returns the pause after the n-th consecutive round that was not stable, counted from
+	// 0. nil means doubling from 100 ms to 5 s with jitter; a pause is at least 5 ms.
 	Backoff func(attempt int) time.Duration
-	// Stable is how long a round must have led, or, if it never led, stood, for the
-	// back-off to start anew. 0 means twice the granted TTL.
+	// Stable is how long a round must last for the back-off to start anew: as the leader or, if the
+	// node never led, as a candidate. 0 means twice the granted TTL.
 	Stable time.Duration
-	// Logger is told of each transition, and of requests to etcd that failed and are
-	// repeated: the 1st, 2nd, 4th, 8th and so on of a row. Lines are written off the
-	// elector's own goroutines. nil means nobody.
+	// Logger logs each transition and, of consecutive failed requests to etcd that are repeated,
+	// the 1st, 2nd, 4th, 8th and so on. Lines are not written on the elector's own goroutines. nil
+	// means no log.
 	Logger *slog.Logger
 }
 
@@ -183,7 +183,7 @@ func (c Config) withDefaults(name string) (Config, error) {
 	}
 	if c.Priority != 0 {
 		c.Candidate.ShouldYield = election.ByPriority(func(value []byte) int {
-			id, _ := c.Codec.Decode(value) // a foreign value says nothing: 0
+			id, _ := c.Codec.Decode(value) // a foreign value has no priority: 0
 			return int(id.Priority)
 		})
 	}

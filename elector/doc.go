@@ -1,54 +1,55 @@
-// Package elector keeps a node in its election: session, campaign, lead, lose, back
-// off, and again, until it is told to stop. It publishes what the node is.
+// Package elector keeps a node in its election: it opens a session, campaigns, leads, loses
+// leadership, backs off, and starts again until it is stopped. It publishes the node's status.
 //
-// Not guaranteed: that somebody leads while etcd has no quorum, nor that a status is
-// still true when it has been read. Whoever writes as a leader writes through the
-// tenure's guard (G4); the status is for routing, for health checks and for people.
+// Not guaranteed: that a node leads while etcd has no quorum, or that a status is still true when
+// it has been read. A leader's writes to etcd go through the tenure's guard (G4); the status is for
+// routing, health checks and people.
 //
 // # The status
 //
 //	Leading    this node leads, with this key and this token
-//	Following  another node leads, and this is what it says of itself
-//	Unknown    all else, with the reason
+//	Following  another node leads, with this identity from its value
+//	Unknown    every other case, with the reason
 //
-// From New on it is Unknown, until there is proof of something else. It is never two
-// of them, and a node never follows itself: while its own key is the eldest and the win
-// is not proven yet, it is Neither. A status that has been handed out never changes.
+// A new Elector is Unknown until another role is proven. A node is always in exactly one of the
+// three states, and a node never follows itself: while its key is the eldest and the win is not
+// proven yet, it is Unknown. A status that has been returned never changes.
 //
-// Elector.Status reads the clock. In a process that was stopped past its deadline the
-// first look says Unknown already, and so does a follower's whose place in the queue is
-// past its deadline: it may have missed anything.
+// Elector.Status reads the clock. In a process that was stopped past its deadline the first call
+// already returns Unknown. So it does in a follower whose position in the queue is past its
+// deadline, because the follower may have missed events.
 //
 // # A round
 //
 //	Config.Source -> session -> register -> wait, following -> win -> lead
 //	  -> lead's context ends -> Unknown -> lead returns -> session closed -> back-off
 //
-// Each round has a lease, a key and a token of its own; nothing of a tenure outlives
-// it. The clients come from Config.Source, round by round: they may not be ready yet,
-// and may be others the next time. No round asks etcd in a loop: what waits, waits in
-// one of the rooms below, with their back-off.
+// Each round has its own lease, key and token; nothing of a tenure outlives its round. The clients
+// come from Config.Source in each round: they may not be ready yet, and may differ from the
+// previous ones. No round polls etcd: the waiting is done in the packages that elector uses, with
+// their back-off.
 //
 // # The end of a tenure
 //
-// The order is the point. First the lead function's context ends, so that nothing new
-// is begun; then the status is Unknown, so that nobody is routed here; then the
-// function is waited for, with the key still in place, so that no successor runs beside
-// it; then the session is closed, and the successor leads, in milliseconds. Where it
-// was etcd that ended the tenure, or the deadline, the successor is not waited for by
-// anybody: then the function's context has ended before the successor's can begin (G3).
+// The order is guaranteed. First the lead function's context ends, so that it begins nothing new.
+// Then the status becomes Unknown, so that no requests are routed to this node. Then the elector
+// waits for the function while the key still exists, so that no successor runs at the same time.
+// Then the session is closed, and the successor leads within milliseconds. If etcd or the deadline
+// ended the tenure, the successor does not wait: the function's context has then ended before the
+// successor's can begin (G3).
 //
-// # Earlier lives
+// # Earlier instances
 //
-// Each elector is an instance, with an ID of its own beside its NodeID. It removes the keys
-// that its own earlier rounds left. A process that crashed leaves its key until the lease
-// expires, and by default the next instance of the same node waits for that as all other
-// candidates do: from the key it cannot tell an instance that crashed from one that runs.
-// Where only one runs at a time, Config.TakeOver has the next instance remove the key.
+// Each elector is an instance, with an ID of its own beside its NodeID. It removes the keys that
+// its own earlier rounds left. A process that crashed leaves its key until the lease expires, and
+// by default the next instance of the node waits for that as all other candidates do: the key does
+// not show whether its instance has crashed or is still running. If only one instance runs at a
+// time, Config.TakeOver makes the next instance remove the key.
 //
 // # Many elections
 //
 // A Group keeps a node in any number of elections with one session: one lease, one stream of
-// renewals, and for each election one goroutine, which the caller gives it. It publishes no
-// status: a lead function knows that it leads, and package observe who else does.
+// renewals, and for each election one goroutine, which the caller provides. A group publishes no
+// status: a running lead function means that this node leads, and package observe returns the other
+// leaders.
 package elector

@@ -16,8 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// G7 over two Runs: the second one waits for the lead function that the first one had
-// to leave behind.
+// G7 over two Runs: the second Run waits for the lead function that the first Run left behind.
 func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
@@ -52,7 +51,7 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 }
 
-// What a lead function returns when its context has ended is not lost.
+// The error of a lead function that returns after its context has ended is logged.
 func TestLateErrorIsLogged(t *testing.T) {
 	var log etcdtest.Paper
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
@@ -68,7 +67,7 @@ func TestLateErrorIsLogged(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), errEnough.Error()) }, etcdtest.Patience, time.Millisecond)
 }
 
-// A lead function that ends its goroutine has given up.
+// A lead function that ends its goroutine gives leadership up.
 func TestGoexit(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := &node{id: "n"}

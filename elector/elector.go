@@ -16,8 +16,8 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// Elector keeps a node in its election. Made by New; it does nothing until Run. All
-// methods are safe for concurrent use.
+// Elector keeps a node in its election. It is made by New and does nothing until Run. All methods
+// are safe for concurrent use.
 type Elector struct {
 	cfg      Config
 	instance string
@@ -25,18 +25,18 @@ type Elector struct {
 	logs     serial.Queue
 	running  atomic.Bool
 
-	// withdrawing is ended by Withdraw, and withdrawn is closed by Run when the node then
-	// stands no more.
+	// withdrawing is ended by Withdraw. withdrawn is closed by Run when the node is no longer a
+	// candidate after that.
 	withdrawing context.Context //nolint:containedctx // an event that has a cause
 	withdraw    context.CancelCauseFunc
 	withdrawn   chan struct{}
 	leave       sync.Once
 
-	// stuck is closed when the lead function that an earlier Run had to leave behind has
-	// returned; nil if there is none. It belongs to Run, as do the next two:
+	// stuck is closed when the lead function that an earlier Run left behind has returned; it is
+	// nil if there is none. It belongs to Run, as do the next two fields.
 	stuck <-chan struct{}
-	// earlier says that no round has looked for keys of other instances with this NodeID
-	// yet, and ghosts that keys of an earlier round may be in the queue.
+	// earlier is true until a round has searched for keys of other instances with this NodeID.
+	// ghosts is true if keys of an earlier round may be in the queue.
 	earlier, ghosts bool
 }
 
@@ -60,33 +60,31 @@ var (
 	errNotYet     = fmt.Errorf("%w yet", eldest.ErrNotRegistered)
 )
 
-// Instance returns the name of this life of the node, as its value tells it to others.
+// Instance returns the ID of this instance of the node, which is also in the value of its key.
 func (e *Elector) Instance() string { return e.instance }
 
-// Run stands for election again and again until ctx ends; then it returns an error
-// that wraps ctx's cause. A round is: get clients from Config.Source, open a session,
-// register, follow whoever leads until this node does, call lead, and leave. Whatever
-// ends a round, another one follows after a back-off; that starts anew after a stable
-// round.
+// Run campaigns again and again until ctx ends; then it returns an error that wraps ctx's cause. A
+// round is: get clients from Config.Source, open a session, register, follow the leader until this
+// node leads, call lead, and leave. After each round, however it ended, another one follows after a
+// back-off, which starts anew after a stable round.
 //
-// lead is called once for each tenure, on a goroutine of its own, with a context that
-// carries ctx's values and ends with ctx or the tenure, whichever is first, and never
-// before an earlier call has returned (G7). When it returns, with or without an error,
-// leadership is given up. When a tenure ends, then in this order: lead's context ends;
-// the status is unknown; lead is waited for; the session is closed, on a context of its
-// own that Config.Leave bounds.
+// lead is called once for each tenure, on a goroutine of its own, never before an earlier call has
+// returned (G7). Its context carries ctx's values and ends with ctx or the tenure, whichever is
+// first. When lead returns, with or without an error, leadership is given up. A tenure ends in this
+// order: lead's context ends; the status becomes unknown; Run waits for lead; the session is
+// closed, with a context of its own that is bounded by Config.Leave.
 //
-// A lead function that ignores its context is waited for as well, and no other round
-// begins meanwhile: a node that cannot serve does not stand. Its key is kept while the
-// lease is renewed, for Config.Drain; after that the lease is left to its deadline, and
-// once ctx has ended Run returns without it, with an error that wraps eldest.ErrStuck. A
-// later Run waits for it before anything else.
+// Run also waits for a lead function that ignores its context, and begins no other round meanwhile:
+// a node that cannot serve does not campaign. Its key is kept while the lease is renewed, for
+// Config.Drain; after that the lease is left to its deadline. If lead has still not returned when
+// ctx has ended, Run returns without it, with an error that wraps eldest.ErrStuck. A later Run
+// first waits for that function.
 //
-// A key that an earlier round of this elector left is removed. Keys of other instances
-// with the same Config.NodeID are removed with Config.TakeOver only; without it, after a
-// crash, the key of the instance that crashed stays until its lease expires. A second call
-// while one is going on returns eldest.ErrCampaigning. When Run has returned, nothing of it is left
-// running, and the status is unknown.
+// A key that an earlier round of this elector left is removed. Keys of other instances with the
+// same Config.NodeID are removed only with Config.TakeOver; without it, the key of an instance that
+// crashed stays until its lease expires. A second call while Run is running returns
+// eldest.ErrCampaigning. When Run has returned, nothing of it is still running, and the status is
+// unknown.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	if ctx == nil || lead == nil {
 		return e.failed("run", fmt.Errorf("%w: the context or the lead function is nil", eldest.ErrInvalid))
@@ -95,11 +93,11 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Lea
 		return e.failed("run", eldest.ErrCampaigning)
 	}
 	defer func() {
-		e.running.Store(false) // before the look, as Withdraw looks at it after the word
+		e.running.Store(false) // before left checks withdrawing: Withdraw ends withdrawing first and then reads running
 		e.left()
 	}()
 	e.publish(unknown(e.failed("status", errNotYet)), nil)
-	defer func() { // also after a panic of the user's
+	defer func() { // also after a panic of the user's function
 		over := errNotRunning
 		if cause := context.Cause(ctx); cause != nil {
 			over = fmt.Errorf("%w: %w", over, cause)
@@ -137,7 +135,7 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 		}
 		pause, level := e.cfg.Backoff(attempt), slog.LevelInfo
 		if r.session == nil {
-			level = slog.LevelWarn // it never came to stand
+			level = slog.LevelWarn // no session was opened
 		}
 		e.log(func() {
 			e.cfg.Logger.Log(context.Background(), level, "election round ended", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err, "pause", pause)
@@ -149,17 +147,17 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 	}
 }
 
-// isStuck reports whether a lead function that was left behind has not returned yet.
+// isStuck reports whether a lead function that was left behind is still running.
 func (e *Elector) isStuck() bool {
 	select {
-	case <-e.stuck: // nil: it was waited for
+	case <-e.stuck: // nil: drain has waited for it
 		return false
 	default:
 		return e.stuck != nil
 	}
 }
 
-// value is what this node tells of itself.
+// value returns the value of the node's key: its identity.
 func (c *Config) value(instance string, granted time.Duration) ([]byte, error) {
 	return c.Codec.Encode(identity.Identity{
 		NodeID: c.NodeID, Instance: instance, Address: c.Address, TTL: granted, Priority: c.Priority,

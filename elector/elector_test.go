@@ -17,7 +17,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// From construction on a node is unknown, and says why.
+// A new elector is Unknown and has a reason.
 func TestNeitherFromConstruction(t *testing.T) {
 	e, err := elector.New(config("e", "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
@@ -30,8 +30,8 @@ func TestNeitherFromConstruction(t *testing.T) {
 	require.Equal(t, elector.Unknown, elector.Status{}.Role(), "the zero status claims nothing")
 }
 
-// Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead
-// functions never overlap, and whoever does not lead knows who does.
+// Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead functions
+// never overlap, and a node that does not lead follows the leader.
 func TestRequirement36RoundAfterRound(t *testing.T) {
 	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
@@ -89,7 +89,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, errEnough)
 	require.Equal(t, []string{"returned", "ended"}, order)
 	require.Empty(t, queueOf(t, cli, name))
-	left, err := cli.TimeToLive(etcdtest.Context(t), held) // and not of any: a grant whose reply was lost leaves one
+	left, err := cli.TimeToLive(etcdtest.Context(t), held) // only this one: a grant whose reply was lost leaves another lease
 	require.NoError(t, err)
 	require.Negative(t, left.TTL, "the lease is left")
 	s := e.Status()
@@ -100,7 +100,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 
 type key struct{}
 
-// One Run at a time; after it, another one.
+// Only one Run can be active at a time; another one can follow it.
 func TestOneRunAtATime(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))

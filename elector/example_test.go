@@ -9,8 +9,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Two nodes of a service. The first leads; the second follows it, and takes over when
-// the first is told to stop.
+// Two nodes of a service. The first one leads; the second one follows it, and leads when the first
+// one is stopped.
 func Example() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

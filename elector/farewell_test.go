@@ -11,15 +11,15 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A node is told to stop while etcd swallows everything. Run returns when Config.Leave
-// is over, whether the node leads, follows or has not got that far; nobody renews its
-// lease any more, so the key goes with it, and the successor leads.
+// A node is stopped while etcd does not respond. Run returns when Config.Leave is over, whether the
+// node leads, follows or has not registered yet. Its lease is no longer renewed, so its key is
+// deleted with the lease, and the successor leads.
 //
-// Fails when Run waits for etcd, or returns at once with the session alive.
+// The test fails if Run waits for etcd, or returns at once with the session alive.
 func TestStopWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	// A machine that is busy may take most of a TTL over what a silent etcd must not cost.
+	// The TTL is long: on a busy machine, steps that need no etcd may take seconds.
 	const leave, granted = 400 * time.Millisecond, 10 * time.Second
 	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Unknown} {
 		t.Run(role.String(), func(t *testing.T) {

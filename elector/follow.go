@@ -9,7 +9,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// follow publishes whom the node follows, until stop has returned. The error wraps
+// follow publishes the leader that the node follows, until stop has returned. The error wraps
 // eldest.ErrInvalid.
 func (r *round) follow(ctx context.Context) (stop func(), err error) {
 	observer, err := r.observer()
@@ -23,8 +23,8 @@ func (r *round) follow(ctx context.Context) (stop func(), err error) {
 		for refused := 0; ; refused++ {
 			r.observe(ctx, observer)
 			r.closing.Go(observer.Close)
-			// An observer ends by itself where etcd refuses for good. But a permission may
-			// be given later, and the node stands all the same.
+			// An observer ends by itself if etcd refuses permanently. But a permission may be
+			// granted later, and the node remains in the queue meanwhile.
 			if retry.Sleep(ctx, pause(refused)) != nil {
 				return
 			}
@@ -53,7 +53,7 @@ func (r *round) observer() (*observe.Observer, error) {
 func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 	states := observer.Subscribe()
 	var over func() error
-	if r.session != nil { // a place in the queue is as good as its lease
+	if r.session != nil { // a position in the queue is valid as long as its lease
 		over = r.session.Err
 	}
 	for {
@@ -69,11 +69,11 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 	}
 }
 
-// seen says what an observer's state makes of a node that does not lead.
+// seen returns the status of a node that does not lead, from an observer's state.
 //
-// Invariant: a node never follows itself, in this life or an earlier one. Its own key
-// is the eldest for a moment before the win is proven, and may be after a loss; whoever
-// forwarded to it would forward in a circle.
+// Invariant: a node never follows itself, nor another instance of itself. Its key is the eldest for
+// a moment before the win is proven, and may be after a loss; a node that forwarded requests to
+// itself would forward them in a circle.
 func (r *round) seen(state eldest.State) Status {
 	e := r.e
 	nobody := func(err error) Status { return unknown(e.failed("follow", err)) }

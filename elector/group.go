@@ -18,14 +18,14 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// Group keeps a node in any number of elections with one session: all keys are bound to one
-// lease, and one renewal serves all of them. Made by NewGroup; it needs no clean-up. All
-// methods are safe for concurrent use.
+// Group keeps a node in any number of elections with one session: all keys are bound to one lease,
+// and one renewal serves all of them. It is made by NewGroup and needs no clean-up. All methods are
+// safe for concurrent use.
 //
-// The session is opened by the first Run and closed when the last one returns. Its loss ends
-// the rounds of all elections, and then one new session serves all of them. Config.Source is
-// asked for each session, when the one before has been closed; lead functions of that one,
-// whose contexts have ended, may still be returning.
+// The session is opened by the first Run and closed when the last one returns. If it is lost, the
+// rounds of all elections end, and then one new session serves all of them. Config.Source is called
+// for each session, when the previous one has been closed; lead functions of the previous session,
+// whose contexts have ended, may still be running.
 type Group struct {
 	cfg      Config
 	instance string
@@ -35,19 +35,20 @@ type Group struct {
 
 	mu      sync.Mutex
 	running map[string]struct{}
-	// closing says that a Run closes the session, if none is in an election once it has opening.
+	// closing is true while a Run waits for or holds opening in order to close the session, which
+	// it does if no Run is in an election by then.
 	closing bool
 
-	// opening is held by the Run that opens or closes the session; it guards the next two.
+	// opening is held by the Run that opens or closes the session; it guards joint and left.
 	opening chan struct{}
 	joint   *joint
-	// left is the lease that could not be revoked before the next session; 0: none.
+	// left is the lease that was not revoked when its session ended; 0: none.
 	left clientv3.LeaseID
 }
 
 // NewGroup makes a group. It sends nothing. Config.Election must be empty, and Transfer and
-// TakeOver must not be set: an Elector has those. Observer and Serve have no meaning
-// here. The error wraps eldest.ErrInvalid.
+// TakeOver must not be set: only an Elector has those. Observer and Serve have no effect. The error
+// wraps eldest.ErrInvalid.
 func NewGroup(cfg Config) (*Group, error) {
 	g, err := newGroup(cfg)
 	if err != nil {
@@ -80,32 +81,33 @@ func newGroup(cfg Config) (*Group, error) {
 // it blocks, and lead is called on that goroutine. The other elections of the group go on when
 // one Run ends.
 //
-// A round is: wait for the session, register, wait until this node leads, call lead, and
-// resign. Whatever ends a round, another one follows after Config.Backoff, which starts anew
-// after a stable round. So a lead function that returns, with or without an error, gives
-// leadership up, and the node campaigns again, at the end of the queue.
+// A round is: wait for the session, register, wait until this node leads, call lead, and resign.
+// After each round, however it ended, another one follows after Config.Backoff, which starts anew
+// after a stable round. So a lead function that returns, with or without an error, gives leadership
+// up, and the node campaigns again, at the end of the queue.
 //
-// At most Config.Starts elections of the group enter or leave their queues at a time; the
-// others wait for that.
+// At most Config.Starts elections of the group enter or leave their queues at a time; the others
+// wait.
 //
-// lead is called once for each tenure, with a context that carries ctx's values and ends with
-// ctx or the tenure, whichever is first. Run waits for lead, however long it takes, so it never
-// overlaps itself in one election (G7). The key is kept meanwhile, for Config.Drain after the
-// end of lead's context; then it is given up, so that another node can lead.
+// lead is called once for each tenure, with a context that carries ctx's values and ends with ctx
+// or the tenure, whichever is first. Run waits for lead, however long it takes, so lead never
+// overlaps itself in one election (G7). Meanwhile the key is kept, until Config.Drain after the end
+// of lead's context; then it is given up, so that another node can lead.
 //
-// When Run returns, the key has been deleted, or will be in the background while the session
-// lives, after Config.Leave. Errors before anything is sent: eldest.ErrInvalid for a nil
-// argument or a bad name; eldest.ErrCampaigning while another Run is in the election.
+// When Run returns, the key has been deleted; if that took longer than Config.Leave, it is deleted
+// in the background while the session lives. Run returns these errors before anything is sent:
+// eldest.ErrInvalid for a nil argument or a bad name; eldest.ErrCampaigning while another Run is in
+// the election.
 func (g *Group) Run(ctx context.Context, name string, lead func(ctx context.Context, l *Leadership) error) error {
 	err := g.enter(ctx, name, lead)
 	if err == nil {
-		defer g.leave(name) // also after a panic of the user's
+		defer g.leave(name) // also after a panic of the user's function
 		err = g.rounds(ctx, name, lead)
 	}
 	return failed("run", name, err)
 }
 
-// enter notes that a Run is in an election.
+// enter records that a Run is in an election.
 func (g *Group) enter(ctx context.Context, name string, lead func(context.Context, *Leadership) error) error {
 	if ctx == nil || lead == nil {
 		return invalid("the context or the lead function is nil")
@@ -122,7 +124,7 @@ func (g *Group) enter(ctx context.Context, name string, lead func(context.Contex
 	return nil
 }
 
-// leave notes that it is not any more. The last one closes the session.
+// leave records that the Run has left its election. The last Run to leave closes the session.
 func (g *Group) leave(name string) {
 	g.mu.Lock()
 	delete(g.running, name)
@@ -135,10 +137,10 @@ func (g *Group) leave(name string) {
 	g.opening <- struct{}{}
 	g.mu.Lock()
 	last = len(g.running) == 0
-	g.closing = last // else the last one of those closes it
+	g.closing = last // if new Runs have entered, the last of them closes it
 	g.mu.Unlock()
 	if last {
-		if g.joint != nil { // who comes meanwhile waits for opening
+		if g.joint != nil { // a Run that starts meanwhile waits for opening
 			g.end(g.joint)
 			g.joint = nil
 		}
@@ -168,7 +170,7 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 		}
 		pause, level := g.cfg.Backoff(attempt), slog.LevelInfo
 		if j.Err() != nil {
-			level = slog.LevelDebug // all rounds end, and one line of the session says why
+			level = slog.LevelDebug // all rounds end; the session's one log line has the reason
 		}
 		g.log(level, "election round ended", "election", name, "reason", err, "pause", pause)
 		if retry.Sleep(ctx, pause) != nil {
@@ -177,8 +179,9 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 	}
 }
 
-// round registers, waits, leads and leaves. When it returns, nothing of it is going on any more,
-// but that a deletion may be under way. began is when the key was registered, or the election won.
+// round registers, waits, leads and leaves. When it returns, nothing of it is running, except that
+// a deletion may be in progress. began is set when the key is registered and when the election is
+// won.
 func (g *Group) round(ctx context.Context, name string, j *joint, lead func(context.Context, *Leadership) error, began *time.Time) error {
 	cfg := g.cfg.Candidate
 	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher, cfg.Value = name, j.Session, j.clients.KV, j.clients.Watcher, j.value
@@ -187,10 +190,10 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		return err
 	}
 	leave := sync.OnceFunc(func() {
-		g.slots <- struct{}{} // its time begins when it has one
+		g.slots <- struct{}{} // the timeout starts when there is a slot
 		late, cancel := g.late(ctx)
 		defer cancel()
-		_ = c.Withdraw(late) // what is left is deleted in the background
+		_ = c.Withdraw(late) // if it fails, the key is deleted in the background
 		<-g.slots
 		_ = c.Close(late)
 	})
@@ -207,7 +210,7 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 	}
 	*began = time.Now()
 	for {
-		// The end of ctx ends the wait with a slot, not at once: it may be the end of all elections.
+		// When ctx ends, the wait ends only with a slot: all elections may end at the same time.
 		stop := context.AfterFunc(ctx, leave)
 		l, err := c.Await(context.WithoutCancel(ctx))
 		switch {
@@ -221,11 +224,11 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil {
 			return err
 		}
-		// The key stands: who is suspended leads on, or was evicted.
+		// The key may still exist: a suspended leader leads again, unless it was evicted.
 	}
 }
 
-// tenure calls the lead function, and resigns with a slot.
+// tenure calls the lead function, and holds a slot while it resigns.
 func (g *Group) tenure(ctx context.Context, l *Leadership, lead func(context.Context, *Leadership) error) error {
 	slot := func() {}
 	defer func() { slot() }()
@@ -240,7 +243,7 @@ func (g *Group) tenure(ctx context.Context, l *Leadership, lead func(context.Con
 	return cmp.Or(err, l.Err())
 }
 
-// drain gives the key up if returned is not called within Config.Drain of the end of ctx.
+// drain resigns if returned has not been called when Config.Drain has passed after the end of ctx.
 func (g *Group) drain(ctx context.Context, l *Leadership) (returned func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -264,12 +267,12 @@ func (g *Group) drain(ctx context.Context, l *Leadership) (returned func()) {
 	}
 }
 
-// late is a context for what is done at the end: the one that has ended is of no use.
+// late returns a context for the requests of leaving: ctx itself has ended.
 func (g *Group) late(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.Leave)
 }
 
-// log hands a line to the logger, which is not ours: it may be slow.
+// log writes a line off this goroutine, because the user's logger may be slow.
 func (g *Group) log(level slog.Level, line string, args ...any) {
 	g.logs.Do(func() {
 		g.cfg.Logger.Log(context.Background(), level, line, append([]any{"node", g.cfg.NodeID}, args...)...)

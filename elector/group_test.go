@@ -21,7 +21,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// shards is a group that runs in some elections, with what its lead functions are told.
+// shards is a group that runs in some elections, with the tenures of its lead functions.
 type shards struct {
 	*elector.Group
 	t     *testing.T
@@ -46,7 +46,7 @@ func group(t *testing.T, cli *clientv3.Client, change ...func(*elector.Config)) 
 
 var nodes atomic.Int32
 
-// names are those of n elections.
+// names returns the names of n elections.
 func names(t *testing.T, n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("%s-%d", etcdtest.Election(t), i))
@@ -164,8 +164,8 @@ func TestGroupRunsAgain(t *testing.T) {
 	require.NotEqual(t, first, g.lease(g.leads(2)))
 }
 
-// The loss of the session ends all rounds, and one new session serves all elections; also
-// those that waited.
+// The loss of the session ends all rounds, and one new session serves all elections, including
+// those in which the group waited.
 func TestGroupLosesItsSession(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -178,7 +178,7 @@ func TestGroupLosesItsSession(t *testing.T) {
 			}
 			return elector.Client(cli), nil
 		}
-		cfg.Session.TTL = 10 * time.Second // the loss shows at a renewal, or by the keys
+		cfg.Session.TTL = 10 * time.Second // a renewal or the deleted keys show the loss
 	})
 	other := group(t, cli)
 	other.run(untilOver, all[n:]...)
@@ -249,7 +249,7 @@ func TestGroupAtTheEndOfTheQueue(t *testing.T) {
 	}
 }
 
-// No more elections than Config.Starts register at a time, or resign.
+// At most Config.Starts elections register or resign at a time.
 func TestGroupStarts(t *testing.T) {
 	const n, most = 100, 4
 	var under, seen atomic.Int32
@@ -305,7 +305,7 @@ func TestGroupDrains(t *testing.T) {
 	g.stop(all[1])
 }
 
-// A lead function that ends its goroutine takes its key along, and no other.
+// A lead function that ends its goroutine loses its own key, and no other.
 func TestGroupLosesAGoroutine(t *testing.T) {
 	all, cli := names(t, 2), etcdtest.Shared(t).Client(t)
 	g := group(t, cli)
@@ -324,7 +324,7 @@ func TestGroupLosesAGoroutine(t *testing.T) {
 	require.Empty(t, queueOf(t, cli, all[1]))
 }
 
-// nowhere is a client of an etcd that is not there.
+// nowhere returns a client of an etcd that does not exist.
 func nowhere(t *testing.T) *clientv3.Client {
 	t.Helper()
 	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Nowhere(t)}, Logger: zap.NewNop()})

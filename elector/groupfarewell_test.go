@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// deafRevoke is a lease service that swallows revocations.
+// deafRevoke is a lease client whose revocations receive no reply.
 type deafRevoke struct{ clientv3.Lease }
 
 func (deafRevoke) Revoke(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
@@ -20,9 +20,10 @@ func (deafRevoke) Revoke(ctx context.Context, _ clientv3.LeaseID) (*clientv3.Lea
 	return nil, ctx.Err()
 }
 
-// TestRunBehindAFarewell: the last Run closes the session, which takes Config.Leave. Meanwhile
-// another Run's context ends; it waits for the farewell with the group's mutex, so that every
-// further Run blocks as well, whatever its context, and one with a nil lead or name that is in use.
+// The last Run closes the session, which takes Config.Leave. Meanwhile a Run whose context has
+// ended must return at once. The test fails if it waits for the end of the session with the group's
+// mutex: then every further Run blocks as well, whatever its context, even one with a nil lead or a
+// name that is in use.
 func TestRunBehindAFarewell(t *testing.T) {
 	t.Parallel()
 	const leave = 3 * time.Second
@@ -46,7 +47,7 @@ func TestRunBehindAFarewell(t *testing.T) {
 	}()
 	etcdtest.Take(t, won, "the win")
 	stop()
-	time.Sleep(300 * time.Millisecond) // the first Run is at the farewell now
+	time.Sleep(300 * time.Millisecond) // the first Run closes the session now
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i, name := range all[1:] {

@@ -18,16 +18,15 @@ import (
 )
 
 const (
-	// handovers is how often each way of handing over is gone.
+	// handovers is the number of handovers of each kind.
 	handovers = 20
-	// soon is the bound of their median, with all ways side by side on a machine that is
-	// busy: what is not told at once is found out by asking again, or with the lease, and
-	// both are after a minute here. (That a graceful stop takes 50 ms at the most is
-	// measured where less goes on beside it.)
+	// soon is the bound of their median, with all kinds in parallel on a busy machine: a change
+	// that is not notified at once is detected by a read or by the lease, and both take a minute
+	// here. (That a graceful stop takes at most 50 ms is measured elsewhere, with less load.)
 	soon = 3 * time.Second
 )
 
-// runner leads, and says when it begins and whether its function has returned.
+// runner leads, and reports when its function begins and whether it has returned.
 type runner struct {
 	*node
 	began    chan time.Time
@@ -46,10 +45,10 @@ func (r *runner) lead(ctx context.Context, l *elector.Leadership) error {
 	case err := <-r.enough:
 		return err
 	case <-r.resign:
-		_ = l.Resign(context.WithoutCancel(ctx)) // how it comes out is seen from outside
+		_ = l.Resign(context.WithoutCancel(ctx)) // the test checks the result from outside
 		<-ctx.Done()
 	case <-ctx.Done():
-		time.Sleep(3 * time.Millisecond) // what it takes to stop; nobody may begin meanwhile
+		time.Sleep(3 * time.Millisecond) // the time to stop; no other lead function may begin meanwhile
 	}
 	return nil
 }
@@ -67,18 +66,18 @@ func race(t *testing.T, cli *clientv3.Client, name, id string) *runner {
 	return r
 }
 
-// Whichever way a tenure ends, the successor leads in milliseconds, at a TTL of a minute.
-// Where it ends by the node's own will, the function has returned and the status is
-// unknown before the successor's function begins.
+// However a tenure ends, the successor leads in milliseconds, at a TTL of a minute. If the node
+// itself ends it, the function has returned and the status is unknown before the successor's
+// function begins.
 //
-// Fails when the session is not closed, or closed under a context that has ended, or
+// The test fails if the session is not closed, or is closed under a context that has ended, or
 // before the lead function has returned.
 func TestHandover(t *testing.T) {
 	c := etcdtest.Shared(t)
 	for what, way := range map[string]struct {
 		end   func(t *testing.T, r *runner, l *elector.Leadership)
 		cause error
-		// orderly says that it ends by the node's own will, through its function.
+		// orderly is true if the node itself ends the tenure, through its function.
 		orderly, stops bool
 	}{
 		"end of Run":     {end: func(_ *testing.T, r *runner, _ *elector.Leadership) { r.stop() }, cause: eldest.ErrClosed, orderly: true, stops: true},
@@ -86,7 +85,7 @@ func TestHandover(t *testing.T) {
 		"error":          {end: func(t *testing.T, r *runner, _ *elector.Leadership) { give(t, r.enough, errEnough) }, cause: eldest.ErrClosed, orderly: true},
 		"resignation":    {end: func(t *testing.T, r *runner, _ *elector.Leadership) { give(t, r.resign, struct{}{}) }, cause: eldest.ErrResigned},
 		"key deleted":    {end: deleteKey(c), cause: eldest.ErrDeposed},
-		"lease revoked":  {end: revokeLease(c), cause: nil}, // deposed or lost, whichever is heard first
+		"lease revoked":  {end: revokeLease(c), cause: nil}, // deposed or lost, whichever is detected first
 		"evicted by one": {end: evict(c), cause: eldest.ErrDeposed},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// give hands a value to a lead function that waits for it.
+// give sends a value to a lead function that receives it.
 func give[T any](t testing.TB, to chan<- T, v T) {
 	t.Helper()
 	select {
@@ -150,7 +149,7 @@ func revokeLease(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leaders
 	}
 }
 
-// evict starts a second node under the leader's node ID, for long enough to take over.
+// evict runs a second node with the leader's node ID until the leader's tenure has ended.
 func evict(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, r *runner, l *elector.Leadership) {
 		ctx, stop := context.WithCancelCause(etcdtest.Context(t))
@@ -162,9 +161,8 @@ func evict(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	}
 }
 
-// 40 nodes, of which one after another leaves: they lead in the order in which they
-// stood, each in the one round that it began, and each knows at once whom it follows
-// (G5).
+// Of 40 nodes one after another leaves: they lead in the order in which they registered, each in
+// its first round, and each follows every new leader at once (G5).
 func TestHandoverInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	const crowd = 40

@@ -9,16 +9,15 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// joint is a session of a group, with the clients that it came through and the value that the
-// node's keys have.
+// joint is a session of a group, with its clients and the value of the node's keys.
 type joint struct {
 	*lease.Session
 	clients Clients
 	value   []byte
 }
 
-// session returns the session of the group, and opens one if none is alive. It blocks until
-// there is one, or ctx ends; then it returns its cause.
+// session returns the session of the group, and opens one if none is alive. It blocks until there
+// is a session or ctx ends; then it returns ctx's cause.
 func (g *Group) session(ctx context.Context) (*joint, error) {
 	select {
 	case g.opening <- struct{}{}:
@@ -51,8 +50,8 @@ func (g *Group) session(ctx context.Context) (*joint, error) {
 	}
 }
 
-// open opens a session, and revokes the lease of the one before if that is left: the new keys
-// would wait for its keys to expire.
+// open opens a session. If the lease of the previous session is left, open revokes it: otherwise
+// the new keys would wait for the old keys to expire.
 func (g *Group) open(ctx context.Context) (*joint, error) {
 	clients, session, err := g.cfg.open(ctx)
 	if err != nil {
@@ -66,14 +65,14 @@ func (g *Group) open(ctx context.Context) (*joint, error) {
 	if g.left != 0 {
 		once, cancel := context.WithTimeout(ctx, g.cfg.Leave)
 		defer cancel()
-		_, _ = clients.Lease.Revoke(once, g.left) // at the latest it expires
+		_, _ = clients.Lease.Revoke(once, g.left) // if it fails, the lease expires
 		g.left = 0
 	}
 	return j, nil
 }
 
-// end closes a session. It blocks for Config.Leave at most, and while a ShouldYield or Queue of the
-// user's does not heed its context; after that the lease is left to expire.
+// end closes a session. It blocks for at most Config.Leave, plus the time for which a user's
+// ShouldYield or Ordering ignores its context; after that the lease is left to expire.
 func (g *Group) end(j *joint) {
 	g.log(slog.LevelInfo, "group session ends", "lease", hex(j.Session), "reason", j.Err())
 	late, cancel := context.WithTimeout(context.Background(), g.cfg.Leave)

@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// config is that of a node with the given id on a client.
+// config returns the config of a node with the given id on a client.
 func config(name, id string, cli *clientv3.Client, change ...func(*elector.Config)) elector.Config {
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
-		Session:  lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
+		Session:  lease.Config{TTL: time.Minute}, // a busy machine does not lose the lease
 		Observer: observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
-		Leave:    etcdtest.Patience / 3, // nor does it leave a key behind because etcd took its time
+		Leave:    etcdtest.Patience / 3, // a slow etcd does not leave a key behind
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond
 	for _, f := range change {
@@ -35,7 +35,7 @@ func ttl(d time.Duration) func(*elector.Config) {
 	return func(cfg *elector.Config) { cfg.Session.TTL = d }
 }
 
-// node is an elector that runs, with what its lead function is told.
+// node is an elector that runs, with the tenures of its lead function.
 type node struct {
 	*elector.Elector
 	id   string
@@ -57,7 +57,7 @@ func run(t testing.TB, cfg elector.Config) *node {
 	return n
 }
 
-// runWith starts the node with a lead function of the test's.
+// runWith starts the node with the given lead function.
 func (n *node) runWith(t testing.TB, cfg elector.Config, lead func(context.Context, *elector.Leadership) error) {
 	t.Helper()
 	e, err := elector.New(cfg)

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// short is the TTL of nodes that are to be cut off: the shortest one that a busy
-	// machine keeps.
+	// short is the TTL of nodes that will be partitioned: the shortest that a busy machine keeps
+	// renewing.
 	short = 3 * time.Second
-	// busy is what a busy machine may take on top of every bound.
+	// busy is how much longer than each bound a busy machine may take.
 	busy = 1500 * time.Millisecond
-	// raft is the election timeout of clusters of three: long enough for a busy machine
-	// not to cost etcd its own leader, short enough for a TTL (I7).
+	// raft is the election timeout of clusters of three: long enough that etcd does not lose its
+	// own leader on a busy machine, short enough for a TTL (I7).
 	raft = 300 * time.Millisecond
 )
 
@@ -30,15 +30,15 @@ func three(t *testing.T) *etcdtest.Cluster {
 	return etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: raft / 10, Election: raft})
 }
 
-// members is a cluster of three with three nodes, each of which talks to a member of
-// its own, and to no other. All is sampled from the beginning to the end.
+// members is a cluster of three with three nodes, each of which is connected to a member of its own
+// and to no other. All statuses are sampled from the beginning to the end.
 type members struct {
 	*etcdtest.Cluster
 	name    string
 	nodes   []*node
 	clients []*clientv3.Client
 	samples *samples
-	// held is what was held back on a member's links before it was cut.
+	// held is how much had been held back on a member's links before it was partitioned.
 	held [3]int64
 }
 
@@ -50,8 +50,8 @@ func startMembers(t *testing.T) *members {
 	for i, id := range []string{"n0", "n1", "n2"} {
 		m.clients = append(m.clients, m.ClientTo(t, i))
 		e, err := elector.New(config(m.name, id, m.clients[i], ttl(short), func(cfg *elector.Config) {
-			// As everybody has it: what must be known within a TTL must not
-			// hang on how often an observer looks.
+			// The default: what must be detected within a TTL must not depend on how often an
+			// observer checks.
 			cfg.Observer = observe.Config{}
 		}))
 		require.NoError(t, err)
@@ -72,13 +72,12 @@ func startMembers(t *testing.T) *members {
 	}
 	m.queued(t, 0, 1, 2)
 	for i, role := range []elector.Role{elector.Leading, elector.Following, elector.Following} {
-		m.samples.became(t, i, role, begin) // what comes now is held against that
+		m.samples.became(t, i, role, begin) // so that later samples have a state to differ from
 	}
 	return m
 }
 
-// lead is the lead function of a node. At its first instant nobody else may lead; when
-// it ends, its own node must not any more.
+// lead returns the lead function of a node. It checks that no other node leads when it begins.
 func (m *members) lead(t *testing.T, n *node) func(context.Context, *elector.Leadership) error {
 	return func(ctx context.Context, l *elector.Leadership) error {
 		for _, other := range m.nodes {
@@ -92,7 +91,7 @@ func (m *members) lead(t *testing.T, n *node) func(context.Context, *elector.Lea
 	}
 }
 
-// cutOff separates members from all others, each by itself.
+// cutOff partitions each of the given members from all others.
 func (m *members) cutOff(t *testing.T, cut ...int) time.Time {
 	t.Helper()
 	for _, i := range cut {
@@ -107,9 +106,9 @@ func (m *members) cutOff(t *testing.T, cut ...int) time.Time {
 	return at
 }
 
-// mend joins members to the others again, and returns the moment before that: from then
-// on their nodes may know better. Up to it nothing must have got through, because a fault
-// that took no effect proves nothing.
+// mend joins members to the others again, and returns the moment before that: from then on their
+// nodes may receive news. It requires that nothing got through until then, because a fault that
+// took no effect proves nothing.
 func (m *members) mend(t *testing.T, cut ...int) (at time.Time) {
 	t.Helper()
 	for _, i := range cut {
@@ -136,9 +135,9 @@ func (m *members) mend(t *testing.T, cut ...int) (at time.Time) {
 	return at
 }
 
-// term returns etcd's newest term as far as members know it. One that has changed by itself
-// is the machine's doing: it stopped etcd's leader for longer than the others wait. All
-// leases then begin anew, and for a moment there may be nobody to ask.
+// term returns the newest Raft term that the given members have. If the term has changed without a
+// fault, a busy machine stopped etcd's leader for longer than the election timeout. All leases then
+// begin anew, and for a moment etcd may have no leader.
 func (m *members) term(t *testing.T, of ...int) (newest uint64) {
 	t.Helper()
 	for _, i := range of {
@@ -149,7 +148,7 @@ func (m *members) term(t *testing.T, of ...int) (newest uint64) {
 	return newest
 }
 
-// wins waits for a win, whosever.
+// wins waits until one of the nodes wins.
 func (m *members) wins(t *testing.T) (leader int, l *elector.Leadership) {
 	t.Helper()
 	select {
@@ -165,7 +164,7 @@ func (m *members) wins(t *testing.T) (leader int, l *elector.Leadership) {
 	}
 }
 
-// followed waits until nodes follow a tenure, and know all of it.
+// followed waits until nodes follow a tenure and have all of its data.
 func (m *members) followed(t *testing.T, l *elector.Leadership, leader int, by ...int) {
 	t.Helper()
 	for _, i := range by {
@@ -178,7 +177,7 @@ func (m *members) followed(t *testing.T, l *elector.Leadership, leader int, by .
 	}
 }
 
-// queued waits until the queue is exactly these nodes, in this order.
+// queued waits until the queue consists of exactly these nodes, in this order.
 func (m *members) queued(t *testing.T, order ...int) {
 	t.Helper()
 	cli := m.Client(t)

@@ -11,15 +11,15 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Requirement 51. The tests of this file run three nodes, each on its own member of
-// three, look at all statuses each millisecond, and fail when two nodes are ever seen
-// to lead at one moment; when a fault did not take effect; when a lead function begins
-// while another node's status still is Leading.
+// Requirement 51. The tests of this file run three nodes, each connected to its own member of
+// three, and read all statuses each millisecond. They fail if two nodes are ever seen to lead at
+// one moment, if a fault did not take effect, or if a lead function begins while another node's
+// status is still Leading.
 
-// handover cuts the leader's member off and returns its successor. The old leader is
-// unknown within a given time, before the successor leads, and nothing else until it
-// has healed; then it stands at the end of the queue and follows the successor, whose
-// tenure the healing does not touch. terms is by how many the cut takes etcd's own term on.
+// handover partitions the leader's member and returns the leader's successor. The old leader
+// becomes unknown within a given time, before the successor leads, and stays unknown until the
+// partition is healed; then it is at the end of the queue and follows the successor, whose tenure
+// goes on. terms is by how many the partition increases etcd's own term.
 func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most time.Duration, terms uint64) (to int, next *elector.Leadership) {
 	t.Helper()
 	term := m.term(t, 0, 1, 2) + terms
@@ -34,7 +34,7 @@ func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most
 	t.Logf("n%d cut off: unknown after %v; n%d leads after %v", from, unknown, to, leading)
 	require.LessOrEqual(t, unknown, leading)
 	require.Less(t, unknown, most)
-	lives := 1 + max(0, int64(m.term(t, to))-int64(term)) // of the lease, as far as the machine has given it more
+	lives := 1 + max(0, int64(m.term(t, to))-int64(term)) // each change of etcd's leader that the test did not cause renews the lease once
 	require.Less(t, leading, 2*raft+time.Duration(lives)*(short+raft)+time.Second+busy)
 	m.followed(t, next, to, third)
 
@@ -48,9 +48,9 @@ func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most
 	return to, next
 }
 
-// The leader's member is etcd's own leader as well. Such a one goes on renewing the
-// leases of its clients by itself until it steps down, within two election timeouts.
-// Fails when a session takes its word for it and asks no majority.
+// The leader's member is etcd's own leader as well. Such a member goes on renewing the leases of
+// its clients by itself until it steps down, within two election timeouts. The test fails if a
+// session accepts its replies without the confirmation of a majority.
 func TestRequirement51PartitionOfEtcdsLeader(t *testing.T) {
 	t.Parallel()
 	m := startMembers(t)
@@ -61,8 +61,8 @@ func TestRequirement51PartitionOfEtcdsLeader(t *testing.T) {
 	}
 }
 
-// Each member is alone. Nobody can lead, and within the TTL nobody claims anything;
-// when there is a majority again, exactly one leads and the others follow it.
+// Each member is isolated. No node can lead, and within the TTL all statuses are Unknown; when
+// there is a majority again, exactly one node leads and the others follow it.
 func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 	t.Parallel()
 	m := startMembers(t)
@@ -71,7 +71,7 @@ func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 	for i := range m.nodes {
 		took := m.samples.became(t, i, elector.Unknown, at)
 		t.Logf("n%d neither after %v", i, took)
-		require.Less(t, took, short) // one of them is etcd's leader, whose word alone counts for nothing
+		require.Less(t, took, short) // one of them is etcd's leader, whose reply alone confirms nothing
 	}
 	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
 	m.mend(t, 1, 2)
@@ -81,8 +81,7 @@ func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 	require.Less(t, time.Since(healed), 10*time.Second)
 }
 
-// agreed waits until one node leads, the others follow it, and the queue is the three
-// of them.
+// agreed waits until one node leads, the others follow it, and the queue consists of the three.
 func (m *members) agreed(t *testing.T) {
 	t.Helper()
 	agree(t, m.nodes)
@@ -92,7 +91,7 @@ func (m *members) agreed(t *testing.T) {
 	require.ElementsMatch(t, []string{"n0", "n1", "n2"}, ids)
 }
 
-// agree waits until exactly one node leads and all others follow that very tenure.
+// agree waits until exactly one node leads and all others follow this tenure.
 func agree(t *testing.T, nodes []*node) {
 	t.Helper()
 	etcdtest.Eventually(t, func() bool {

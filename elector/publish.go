@@ -7,16 +7,16 @@ import (
 	"github.com/eldest-io/eldest/internal/latest"
 )
 
-// published is a status with what it rests on.
+// published is a status with the condition under which it holds.
 type published struct {
 	status Status
-	// over reads the clock and returns why the status does not hold any more, or
-	// nil; nil for one that rests on nothing.
+	// over reads the clock and returns why the status does not hold any more, or nil. It is nil for
+	// a status without a condition.
 	over func() error
 }
 
-// now returns the status as it is at this moment: after the process was stopped past
-// the deadline the first look must not show a leader, before any timer has fired.
+// now returns the status at this moment. In a process that was stopped past the deadline the first
+// call must not return Leading, even though no timer has fired yet.
 func (p published) now() Status {
 	if p.over != nil {
 		if err := p.over(); err != nil {
@@ -26,34 +26,34 @@ func (p published) now() Status {
 	return p.status
 }
 
-// Status returns what this node is now. It reads the clock, sends nothing and never
-// blocks: a tenure, or a place in the queue, past its deadline is neither already.
+// Status returns what this node is now. It reads the clock, sends nothing and never blocks. If a
+// tenure or a position in the queue is past its deadline, the status is already Unknown.
 func (e *Elector) Status() Status {
-	p, _ := e.cell.Get() // there is one from New on
+	p, _ := e.cell.Get() // New sets the first one
 	return p.now()
 }
 
-// Watch returns a watch of the status that has seen nothing yet. It needs no goroutine
-// and no clean-up.
+// Watch returns a watch whose first Next returns the present status. It needs no goroutine and no
+// clean-up.
 func (e *Elector) Watch() *Watch { return &Watch{e: e, reader: e.cell.Reader()} }
 
-// Watch reads an elector's statuses. It is for one goroutine at a time; many watches
-// of one elector are independent, and a slow one holds up nobody.
+// Watch reads an elector's statuses. It is for one goroutine at a time. Many watches of one elector
+// are independent: a slow one does not delay the others.
 type Watch struct {
 	e      *Elector
 	reader *latest.Reader[published]
 }
 
-// Next returns the newest status if this watch has not returned it yet, else it blocks
-// for a newer one; the first call returns the present one. Statuses that came and went
-// in between are skipped. It ends with ctx: its cause; nothing is lost, and Next may be
-// called again. The end of Run is a status like others, and does not end a watch.
+// Next returns the newest status if this watch has not returned it yet; otherwise it blocks for a
+// newer one. The first call returns the present status. Statuses that were replaced in between are
+// skipped. When ctx ends, Next returns its cause; nothing is lost, and Next may be called again.
+// The end of Run is a status like others and does not end a watch.
 func (w *Watch) Next(ctx context.Context) (Status, error) {
 	return w.NextWhere(ctx, func(Status) bool { return true })
 }
 
-// NextWhere is Next for statuses that want accepts; others are skipped. want holds up
-// nobody but this watch.
+// NextWhere is Next for statuses that want accepts; others are skipped. A slow want delays only
+// this watch.
 func (w *Watch) NextWhere(ctx context.Context, want func(Status) bool) (s Status, err error) {
 	if ctx == nil || want == nil {
 		return Status{}, w.e.failed("status", invalid("the context or the condition is nil"))
@@ -68,7 +68,7 @@ func (w *Watch) NextWhere(ctx context.Context, want func(Status) bool) (s Status
 	return s, nil
 }
 
-// publish makes a status the newest, unless it says what the last one did.
+// publish makes s the newest status, unless it equals the last one.
 func (e *Elector) publish(s Status, over func() error) {
 	before, _ := e.cell.Get()
 	if s.role != Unknown && s.same(before.status) {
@@ -80,10 +80,10 @@ func (e *Elector) publish(s Status, over func() error) {
 	})
 }
 
-// log hands a line to the logger, which is not ours: it may be slow.
+// log writes a line off this goroutine, because the user's logger may be slow.
 func (e *Elector) log(line func()) { e.logs.Do(line) }
 
-// flush waits for the logger, for a while.
+// flush waits for the logger for at most one second.
 func (e *Elector) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// round is one session and what is done with it. It belongs to Run's goroutine.
+// round is one session and its use. It belongs to Run's goroutine.
 type round struct {
 	e    *Elector
 	lead func(context.Context, *Leadership) error
@@ -22,19 +22,19 @@ type round struct {
 	clients   Clients
 	session   *lease.Session
 	candidate *election.Candidate
-	// closing are the observers that are being closed, and what serves transfers: they
-	// wait for hooks of the user's, which must hold up neither the win nor the loss.
+	// closing counts the goroutines that close observers or serve transfers. They wait for the
+	// user's hooks, which must delay neither the win nor the loss.
 	closing sync.WaitGroup
-	// lasted is how long the node led or, if it never did, stood.
+	// lasted is how long the node led or, if it never led, was a candidate.
 	lasted time.Duration
 }
 
-// run returns why the round ended, when nothing of it is going on any more.
+// run returns when nothing of the round is running any more; the error is why it ended.
 func (r *round) run(ctx context.Context) error {
 	over := false
 	defer func() {
 		if !over && r.session != nil {
-			r.session.Abandon() // a panic of the user's codec: nobody else would end it
+			r.session.Abandon() // the user's codec panicked: nothing else ends the session
 		}
 	}()
 	err := r.play(ctx)
@@ -60,7 +60,7 @@ func (r *round) play(ctx context.Context) error {
 		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil || r.session.Err() != nil {
 			break
 		}
-		// The key stands: who is suspended leads on, or was evicted.
+		// The key may still exist: a suspended leader leads again, unless it was evicted.
 		if l, err = r.candidate.Await(ctx); err != nil {
 			r.e.publish(unknown(err), nil)
 			break
@@ -108,9 +108,9 @@ func (r *round) candidacy() (err error) {
 	return err
 }
 
-// stand evicts what this node left in the queue earlier, enters it, and waits, following
-// whoever leads, until the node does. A node that is not in the queue follows nobody: it
-// would never be told that its turn has come.
+// stand evicts what this node left in the queue earlier, registers, and waits until the node leads,
+// following the leader meanwhile. It does not follow before it has registered: a node that is not
+// in the queue is never notified that it leads.
 func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if err := r.evict(ctx); err != nil {
 		return nil, err
@@ -123,13 +123,12 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Before anything else is published: a leader follows nobody.
+	// The observer stops before anything else is published: a leader follows no node.
 	defer stop()
 	return r.candidate.Await(ctx)
 }
 
-// serve lets the node be asked to requeue or to drain until its session ends, which it
-// does in leave.
+// serve accepts requests to requeue or to drain until the node's session ends, which is in leave.
 func (r *round) serve() {
 	e := r.e
 	if !e.cfg.Transfer {
@@ -147,11 +146,11 @@ func (r *round) serve() {
 	})
 }
 
-// leave says good-bye to etcd: the key goes with the lease, in one request. The
-// contexts are fresh ones, because Run's has often ended.
+// leave closes the session: one request revokes the lease and so deletes the key. The contexts are
+// new ones, because Run's has often ended.
 func (r *round) leave(ctx context.Context) {
 	if r.session.Err() != nil {
-		r.e.ghosts = true // whether the lease goes at once, we are not told
+		r.e.ghosts = true // it is unknown whether the lease is revoked at once
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.e.cfg.Leave)
 	defer cancel()
@@ -159,7 +158,7 @@ func (r *round) leave(ctx context.Context) {
 		r.abandon(err)
 	}
 	if r.candidate != nil {
-		// The session has ended; what is waited for is on this side.
+		// The session has ended; only work in this process is waited for.
 		local, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.e.cfg.Leave)
 		defer cancel()
 		_ = r.candidate.Close(local)
@@ -172,8 +171,8 @@ func (r *round) leave(ctx context.Context) {
 	}
 }
 
-// abandon leaves the lease to its deadline. If its key still stands when a later round
-// reaches etcd, that one removes it.
+// abandon leaves the lease to its deadline. If its key still exists when a later round reaches
+// etcd, that round removes the key.
 func (r *round) abandon(reason error) {
 	e := r.e
 	e.ghosts = true
@@ -189,7 +188,7 @@ func (r *round) stable() bool {
 	return r.session != nil && r.lasted >= r.e.cfg.stable(r.session)
 }
 
-// stable is how long a round must last for the back-off to start anew.
+// stable returns how long a round must last for the back-off to start anew.
 func (c *Config) stable(s *lease.Session) time.Duration {
 	if c.Stable == 0 {
 		return 2 * s.TTL()

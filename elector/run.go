@@ -15,25 +15,25 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Option changes the Config of Run. Any function will do; those of this package set what most
-// programs want to set.
+// Option changes the Config of Run. Any function of this type can be used; this package has options
+// for what most programs set.
 type Option func(*Config)
 
-// WithNodeID names this node: one living process for each ID. Without it the name is made of the
+// WithNodeID names this node: one running process for each ID. Without it the name consists of the
 // host name and the process ID.
 func WithNodeID(id string) Option { return func(c *Config) { c.NodeID = id } }
 
-// WithTTL sets the time to live of the lease: for how long nobody leads after a leader has crashed.
-// See lease.Config.TTL.
+// WithTTL sets the time to live of the lease: how long an election has no leader after a leader has
+// crashed. See lease.Config.TTL.
 func WithTTL(ttl time.Duration) Option { return func(c *Config) { c.Session.TTL = ttl } }
 
-// WithHeartbeat has a leader that is silent for the timeout replaced, and not only when its lease
-// expires. See lease.Heartbeat for what that costs.
+// WithHeartbeat makes a successor replace a leader that has sent no heartbeat for the timeout,
+// without waiting for its lease to expire. See lease.Heartbeat for the cost.
 func WithHeartbeat(timeout time.Duration) Option {
 	return func(c *Config) { c.Session.Heartbeat = lease.Heartbeat{Timeout: timeout} }
 }
 
-// WithLogger sets the logger. Without it it is slog.Default().
+// WithLogger sets the logger. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(c *Config) { c.Logger = l } }
 
 // Run campaigns in an election and calls lead in each tenure, again and again, until ctx ends. Then
@@ -44,12 +44,12 @@ func WithLogger(l *slog.Logger) Option { return func(c *Config) { c.Logger = l }
 // leadership is given up, and the node campaigns again after a pause; an error is logged. What lead
 // writes to etcd through l.KV or l.Txn is refused once the tenure is over (G4).
 //
-// Run retries whatever fails, and logs it: while etcd is away it waits. It returns an error that
-// wraps eldest.ErrInvalid, before anything is sent, for bad input; and eldest.ErrStuck if ctx has
-// ended and lead has not returned within Config.Drain. Elector has more: a status, transfers of
-// leadership, clients that may be swapped; Group campaigns in many elections.
+// Run logs failures and retries; while etcd is unavailable it waits. It returns an error that wraps
+// eldest.ErrInvalid, before anything is sent, for bad input; and eldest.ErrStuck if ctx has ended
+// and lead has not returned within Config.Drain. Elector has more: a status, transfers of
+// leadership, clients that can be replaced; Group campaigns in many elections.
 func Run(ctx context.Context, client *clientv3.Client, election string, lead func(ctx context.Context, l *Leadership) error, options ...Option) error {
-	host, _ := os.Hostname() // empty: the process ID is left
+	host, _ := os.Hostname() // if it is empty, the name has the process ID alone
 	cfg := Config{
 		Election: election, NodeID: fmt.Sprintf("%s-%d", host, os.Getpid()), Source: Always(Client(client)), Logger: slog.Default(),
 	}
@@ -70,13 +70,13 @@ func Run(ctx context.Context, client *clientv3.Client, election string, lead fun
 	return nil
 }
 
-// Dial connects to etcd as leases need it. In cfg it sets what is not set: keepalives, so that a
-// connection that has died is noticed in time, and a logger for errors alone, for etcd's client
-// warns of each refused request, also of those that are repeated. It sends nothing, unless there
-// is a user to log in. The caller closes the client.
+// Dial connects to etcd with the settings that leases need. It sets the fields of cfg that are not
+// set: keepalives, so that a dead connection is noticed in time, and a logger for errors only,
+// because etcd's client logs a warning for each refused request, including those that are repeated.
+// It sends nothing, unless there is a user to log in. The caller closes the client.
 func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
 	if cfg.DialKeepAliveTime == 0 {
-		cfg.DialKeepAliveTime = 10 * time.Second // the shortest that gRPC's clients take
+		cfg.DialKeepAliveTime = 10 * time.Second // the shortest that gRPC clients accept
 	}
 	if cfg.DialKeepAliveTimeout == 0 {
 		cfg.DialKeepAliveTimeout = 3 * time.Second

@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A program that leads whenever it is its turn, until it is told to stop.
+// A program that leads whenever it is elected, until it is stopped.
 func ExampleRun() {
 	ctx, stop := context.WithCancel(context.Background())
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

@@ -22,7 +22,7 @@ import (
 
 func quiet(c *elector.Config) { c.Logger = nil }
 
-// Requirement 73: Run leads again and again, and returns nil when its context ends: nothing is left.
+// Requirement 73: Run leads again and again, returns nil when its context ends, and leaves nothing.
 func TestRequirement73Run(t *testing.T) {
 	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
@@ -103,7 +103,7 @@ func TestRunErrors(t *testing.T) {
 	require.True(t, errors.Is(err, context.Canceled))
 }
 
-// Dial sets what leases need, and nothing that is set already. It does not need an etcd.
+// Dial sets what leases need, but no field that is already set. It does not need a running etcd.
 func TestDial(t *testing.T) {
 	cli, err := elector.Dial(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
 	require.NoError(t, err)

@@ -19,14 +19,14 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// sighting is a status of a node, when it was seen first, and a moment up to which it was
-// not there yet: the look before.
+// sighting is a status of a node, with the time of the sample that showed it first and the time of
+// the sample before, which did not show it yet.
 type sighting struct {
 	not, at time.Time
 	elector.Status
 }
 
-// samples is what a look at all nodes each millisecond has shown.
+// samples has the results of reading all statuses each millisecond.
 type samples struct {
 	names    []string
 	statuses []func() elector.Status
@@ -36,12 +36,12 @@ type samples struct {
 	// history has the changes of each node's role, leader or tenure.
 	history [][]sighting
 	looks   int
-	last    time.Time // when the last look began
+	last    time.Time // when the last sample began
 	twice   []string
 }
 
-// sample looks until the end of the test and fails it then if two nodes were seen to
-// lead at one moment, or if there were too few looks to say anything.
+// sample reads the statuses until the end of the test, and then fails it if two nodes led at one
+// moment, or if there were too few samples to decide that.
 func sample(t *testing.T, nodes []*node) *samples {
 	t.Helper()
 	var names []string
@@ -92,14 +92,14 @@ func (s *samples) look() {
 		if statuses[i].Role() != elector.Leading {
 			continue
 		}
-		// One that led before another was looked at and leads the same tenure after
-		// that, led at that moment as well.
+		// A node that led before another one was sampled, and leads in the same tenure after that,
+		// led at that moment as well.
 		if first >= 0 {
 			again := s.statuses[first]()
 			if same(again, statuses[first]) {
 				s.twice = append(s.twice, fmt.Sprintf("%v: %s %v and %s %v", time.Since(s.begin), s.names[first], statuses[first], s.names[i], statuses[i]))
 			}
-			statuses[first] = again // or a look that was held up would show what was over before the other led
+			statuses[first] = again // otherwise a delayed sample would show a tenure that was over before the other node led
 		}
 		first = i
 	}
@@ -121,7 +121,7 @@ func same(a, b elector.Status) bool {
 	return a.Role() == b.Role() && ownA == ownB && leaderA.Token == leaderB.Token
 }
 
-// since returns what a node was at a moment, and what it became after it.
+// since returns the status of a node at a moment, and its changes after that.
 func (s *samples) since(i int, at time.Time) []sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +129,8 @@ func (s *samples) since(i int, at time.Time) []sighting {
 	return slices.Clone(s.history[i][max(0, after-1):])
 }
 
-// became waits until a node is seen in a role after a moment, and returns for how long
-// after it the node was not: whoever looks late must not take that for a node that is.
+// became waits until a node is seen in a role after a moment, and returns the time from that moment
+// to the last sample without the role: a late sample must not count as a late node.
 func (s *samples) became(t *testing.T, i int, role elector.Role, after time.Time) time.Duration {
 	t.Helper()
 	var took time.Duration
@@ -146,8 +146,7 @@ func (s *samples) became(t *testing.T, i int, role elector.Role, after time.Time
 	return took
 }
 
-// only requires that a node was nothing else than the given roles, in this order, from
-// one moment to another.
+// only requires that a node had exactly the given roles, in this order, from one moment to another.
 func (s *samples) only(t *testing.T, i int, from, to time.Time, roles ...elector.Role) {
 	t.Helper()
 	var seen []elector.Role
@@ -159,7 +158,7 @@ func (s *samples) only(t *testing.T, i int, from, to time.Time, roles ...elector
 	require.Equal(t, roles, seen, "%s", s.names[i])
 }
 
-// never requires that a node was not in a role from a moment until now.
+// never requires that a node has not been in a role since a moment.
 func (s *samples) never(t *testing.T, i int, from time.Time, role elector.Role) {
 	t.Helper()
 	for _, seen := range s.since(i, from) {

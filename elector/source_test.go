@@ -15,14 +15,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Requirement 40: clients that are not ready yet are waited for, and the next round
-// uses the new ones.
+// Requirement 40: the elector waits for clients that are not ready yet, and the next round uses the
+// new ones.
 func TestRequirement40Source(t *testing.T) {
 	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	first, second := c.Client(t), c.Client(t)
 	var asked atomic.Int32
 	ready := make(chan struct{})
-	n := run(t, config(name, "n", nil, ttl(10*time.Second), func(cfg *elector.Config) { // the loss shows at a renewal
+	n := run(t, config(name, "n", nil, ttl(10*time.Second), func(cfg *elector.Config) { // a renewal detects the loss
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
 		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
 			switch asked.Add(1) {
@@ -69,8 +69,8 @@ func TestSourceEndsWithRun(t *testing.T) {
 	require.ErrorIs(t, n.end(t), context.Canceled)
 }
 
-// In a namespace a node leads as elsewhere; the client behind the namespaced lease confirms
-// its renewals, and is asked for where it is missing.
+// A node also leads in a namespace. The client behind the namespaced lease confirms the renewals;
+// an error reports that it is missing.
 func TestNamespacedClients(t *testing.T) {
 	const space = "teams/a/"
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)

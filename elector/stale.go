@@ -7,10 +7,10 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// evict removes keys of this node that would be waited for until their leases expire:
-// those of its earlier rounds, after a round whose key may be left, and, before the first
-// round and with Config.TakeOver, those of other instances with its NodeID. Each is removed
-// by its create revision, so a key that was created again meanwhile is left alone.
+// evict removes keys of this node for which it would wait until their leases expire: after a round
+// whose key may be left, those of its earlier rounds; and, before the first round and with
+// Config.TakeOver, those of other instances with its NodeID. Each key is removed by its create
+// revision, so a key that was created again meanwhile is kept.
 func (r *round) evict(ctx context.Context) error {
 	e := r.e
 	if !e.earlier && !e.ghosts {
@@ -26,10 +26,10 @@ func (r *round) evict(ctx context.Context) error {
 	for _, entry := range queue {
 		id, err := e.cfg.Codec.Decode(entry.Value)
 		if err != nil || id.NodeID != e.cfg.NodeID || entry.Lease == int64(r.session.ID()) {
-			continue // another node's, or of this round
+			continue // another node's key, or this round's
 		}
-		// One that is found after the first round started later: with TakeOver it evicted
-		// this one, and is not evicted in return.
+		// An instance that is found after the first round started later: with TakeOver it evicted
+		// this instance, and is not evicted in return.
 		if id.Instance != e.instance && (!e.cfg.TakeOver || !e.earlier) {
 			e.log(func() {
 				e.cfg.Logger.Warn("another process, or an earlier life of this one, has this node ID: its key is not removed",

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ghost puts a candidate's key that nobody renews into the queue.
+// ghost puts a candidate's key, whose lease is not renewed, into the queue.
 func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity) (eldest.Token, string) {
 	t.Helper()
 	granted, err := cli.Grant(etcdtest.Context(t), 600)
@@ -32,8 +32,8 @@ func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity
 
 func takeOver(cfg *elector.Config) { cfg.TakeOver = true }
 
-// Requirement 39: what an earlier life of the node left is removed where that is asked
-// for, whether it led or waited; what others left is not.
+// Requirement 39: with TakeOver the keys that earlier instances of the node left are removed,
+// whether these led or waited; keys of other nodes are kept.
 func TestRequirement39EarlierLife(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
@@ -50,7 +50,7 @@ func TestRequirement39EarlierLife(t *testing.T) {
 	etcdtest.Take(t, n.won, "the win")
 }
 
-// A node that starts is not stopped by a value it cannot read.
+// A node can start although the queue has a value that it cannot decode.
 func TestEarlierLifeAmongForeigners(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	granted, err := cli.Grant(etcdtest.Context(t), 600)
@@ -67,8 +67,8 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 	etcdtest.Take(t, n.won, "the win")
 }
 
-// By default a node waits for what an earlier life of it left, as all others do: it may
-// be of a process that runs.
+// By default a node waits for the key of an earlier instance, as all other candidates do: the key
+// may be that of a running process.
 func TestEarlierLifeIsWaitedFor(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, key := ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})

@@ -9,16 +9,16 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// Role is what a node is in its election. The zero value is Unknown, so that a
-// Status that nobody filled in claims nothing.
+// Role is the state of a node in its election. The zero value is Unknown, so that an empty Status
+// claims nothing.
 type Role uint8
 
 const (
-	// Unknown says that this node does not lead and knows of nobody who does.
+	// Unknown means that this node does not lead and follows no leader.
 	Unknown Role = iota
-	// Leading says that this node leads.
+	// Leading means that this node leads.
 	Leading
-	// Following says that this node stands in the queue and another one leads.
+	// Following means that another node leads, and this node is in the queue or has withdrawn.
 	Following
 )
 
@@ -34,7 +34,7 @@ func (r Role) String() string {
 	}
 }
 
-// Leader is a leader as a follower knows it. It is a plain, immutable value.
+// Leader is a leader as seen by a follower. It is a plain, immutable value.
 type Leader struct {
 	identity.Identity
 	// Key is the leader's key and Token its create revision: the tenure.
@@ -44,13 +44,13 @@ type Leader struct {
 	value string
 }
 
-// Value returns a copy of the leader's value as it stands in etcd, with what a codec
-// of ours does not know.
+// Value returns a copy of the leader's value as stored in etcd, including fields that the codecs of
+// package identity do not decode.
 func (l Leader) Value() []byte { return []byte(l.value) }
 
-// Status is what a node is at one moment: the leader, with its key and token, or a
-// follower of somebody else, or unknown, with the reason; never two of them. It is
-// immutable; the zero Status is unknown.
+// Status is the state of a node at one moment: leading, with its key and token; following another
+// node; or unknown, with the reason. It is in exactly one of these states. It is immutable; the
+// zero Status is unknown.
 type Status struct {
 	role   Role
 	own    tenure
@@ -59,13 +59,13 @@ type Status struct {
 	since  time.Time
 }
 
-// tenure is a key in one of its lives.
+// tenure is a key with its create revision.
 type tenure struct {
 	key   string
 	token eldest.Token
 }
 
-// Role says which of the three it is.
+// Role returns the node's role.
 func (s Status) Role() Role { return s.role }
 
 // Own returns the key and the token of this node's tenure, if it leads.
@@ -73,23 +73,22 @@ func (s Status) Own() (key string, token eldest.Token, ok bool) {
 	return s.own.key, s.own.token, s.role == Leading
 }
 
-// Leader returns whom this node follows, if it follows.
+// Leader returns the leader that this node follows, if it follows one.
 func (s Status) Leader() (Leader, bool) { return s.leader, s.role == Following }
 
-// Since returns when the node became what the Status says, by its own clock; of the
-// zero Status it is the zero time. A tenure or a place in the queue that a look at the
-// clock found to be over is over since that look.
+// Since returns when the node entered this state, by its own clock; for the zero Status the zero
+// time. If reading the clock showed that a tenure or a position in the queue is over, Since is the
+// time of that reading.
 func (s Status) Since() time.Time { return s.since }
 
-// Reason returns why this node is unknown; nil otherwise. It wraps one of
-// eldest.ErrClosed (no Run is going on), eldest.ErrNotRegistered (the first round has no
-// session yet), eldest.ErrNoLeader (the queue has no
-// leader yet, or this node is about to be it), eldest.ErrForeignValue (somebody leads
-// whose value cannot be read), eldest.ErrUnavailable (etcd does not answer), or why the
-// last round ended.
+// Reason returns why this node is unknown; nil otherwise. It wraps one of eldest.ErrClosed (no Run
+// is running), eldest.ErrNotRegistered (the first round has no session yet), eldest.ErrNoLeader
+// (the queue has no leader yet, or this node is about to lead), eldest.ErrForeignValue (the
+// leader's value cannot be decoded), eldest.ErrUnavailable (etcd does not respond), or why the last
+// round ended.
 func (s Status) Reason() error { return s.reason }
 
-// String is for people and logs.
+// String returns a text for people and logs.
 func (s Status) String() string {
 	switch s.role {
 	case Leading:
@@ -101,7 +100,7 @@ func (s Status) String() string {
 	}
 }
 
-// LogValue gives structured logs the role, and what goes with it.
+// LogValue returns the role and its details for structured logs.
 func (s Status) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("role", s.role.String())}
 	switch s.role {
@@ -130,5 +129,5 @@ func (s Status) at(t time.Time) Status {
 	return s
 }
 
-// same reports whether both say the same, whenever they began.
+// same reports whether both statuses are equal apart from the time at which they began.
 func (s Status) same(other Status) bool { return s.at(time.Time{}) == other.at(time.Time{}) }

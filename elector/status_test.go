@@ -20,14 +20,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// G3 for the status: past the deadline the first look says unknown, whether the node led
-// or followed, before any timer has fired.
+// G3 for the status: past the deadline the first call returns Unknown, whether the node led or
+// followed, before any timer has fired.
 func TestStatusReadsTheClock(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := etcdtest.NewClock()
 	slept := func(cfg *elector.Config) {
 		cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute
-		cfg.Backoff = func(int) time.Duration { return time.Hour } // what was lost stays lost
+		cfg.Backoff = func(int) time.Duration { return time.Hour } // no second round begins
 	}
 	leader := run(t, config(name, "leader", cli, slept))
 	etcdtest.Take(t, leader.won, "the win")
@@ -46,8 +46,8 @@ func TestStatusReadsTheClock(t *testing.T) {
 	require.Equal(t, elector.Unknown, s.Role(), "a watch reads the clock as well")
 }
 
-// A status tells since when, however late it is read: two nodes' statuses that were read
-// late can still be put in order.
+// A status contains the time of its beginning, however late it is read: statuses of two nodes that
+// were read late can still be put in order.
 func TestStatusTellsSinceWhen(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	require.True(t, elector.Status{}.Since().IsZero())
@@ -68,9 +68,9 @@ func TestStatusTellsSinceWhen(t *testing.T) {
 	require.True(t, s.Since().After(won) && !s.Since().After(time.Now()), "%s", s.Since())
 }
 
-// Requirement 35: the first read of a watch is the present status, later ones block for
-// a newer one, of those that came and went the newest is read, a filter skips, and a read
-// whose context ended loses nothing.
+// Requirement 35: the first read of a watch returns the present status; later reads block for a
+// newer one; of several new statuses the newest is returned; a filter skips statuses; and a read
+// whose context has ended loses nothing.
 func TestRequirement35Watch(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
@@ -98,7 +98,7 @@ func TestRequirement35Watch(t *testing.T) {
 	require.Equal(t, second, token, "the newest, and nothing in between")
 }
 
-// A status is judged as it is at this moment, not as it was published.
+// NextWhere checks the status as it is at this moment, not as it was published.
 func TestNextWhereReadsTheClock(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := etcdtest.NewClock()
@@ -112,8 +112,8 @@ func TestNextWhereReadsTheClock(t *testing.T) {
 	require.Greater(t, token, first.Token(), "that of the next tenure")
 }
 
-// A process that was stopped between the proof of its win and the call of its lead
-// function does not call it: that would begin in a tenure which has been over for long.
+// A process that was stopped between the proof of its win and the call of its lead function does
+// not call it: the tenure has been over for long.
 func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, leader := ghost(t, cli, name, identity.Identity{NodeID: "other"})
@@ -140,8 +140,8 @@ func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	require.Greater(t, etcdtest.Take(t, n.won, "the call of the lead function").Token(), over)
 }
 
-// dreaming is a codec that falls asleep, once it is armed, and with it who must have
-// ended before a lead function is called.
+// dreaming is a codec that blocks once after it is armed. It thereby blocks the observer, which
+// must have ended before a lead function is called.
 type dreaming struct {
 	identity.Protobuf
 	armed         atomic.Bool
@@ -156,7 +156,7 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 	return c.Protobuf.Decode(value)
 }
 
-// Requirement 52: each transition is a structured line with role, key and token.
+// Requirement 52: each transition is logged as a structured line with role, key and token.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log etcdtest.Paper
@@ -167,7 +167,7 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	_ = one.end(t)
 	second := etcdtest.Take(t, two.won, "the second win")
 	_ = two.end(t)
-	// The last line; Run waits for the logger, but not for long.
+	// Wait for the last line: Run waits for the logger only for a short time.
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "no Run is going on") }, etcdtest.Patience, time.Millisecond)
 
 	type line struct {
@@ -209,7 +209,7 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	require.Equal(t, "unknown", last.Status.Role)
 }
 
-// A logger that blocks holds up nobody, and Run ends without it.
+// A logger that blocks delays nothing else, and Run ends without it.
 func TestLoggerThatBlocks(t *testing.T) {
 	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)

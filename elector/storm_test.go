@@ -25,15 +25,15 @@ var (
 	stormSeed  = flag.Uint64("storm.seed", 0, "the seed of TestStorm's faults; 0: one drawn at random")
 )
 
-// gust is the TTL in a storm, the shortest there is: what is lost by that is no matter
-// here, and the more is lost, the more there is to see.
+// gust is the TTL in a storm, the shortest that is allowed. Leases may be lost because of that:
+// each loss is one more transition to test.
 const gust = time.Second
 
-// slow is what some lead functions take to stop; it is within Config.Drain.
+// slow is how long some lead functions take to stop; it is within Config.Drain.
 const slow = 700 * time.Millisecond
 
-// storm is four nodes on hosts of their own, a cluster of three, and faults that come
-// and go at random. A seed repeats the faults, not the exact interleaving.
+// storm is four nodes on hosts of their own, a cluster of three, and faults at random times. A seed
+// repeats the faults, not the exact interleaving.
 type storm struct {
 	t       *testing.T
 	cluster *etcdtest.Cluster
@@ -47,7 +47,7 @@ type storm struct {
 	faults map[string]int
 }
 
-// seat is a node ID, with one life after another.
+// seat is a node ID, with one elector after another.
 type seat struct {
 	storm   *storm
 	id      string
@@ -56,15 +56,15 @@ type seat struct {
 	life    atomic.Pointer[elector.Elector]
 	running atomic.Int32
 	tenures atomic.Int32
-	enough  chan struct{} // has the lead function return
+	enough  chan struct{} // makes the lead function return
 	stop    context.CancelFunc
 	living  sync.WaitGroup
 }
 
-// TestStorm: under all of it no two nodes lead at one moment (I1), the tokens of
-// guarded writes never go back (I3), a lead function never overlaps itself (G7), no node
-// follows itself; and when it is over, exactly one node leads, the queue is the nodes,
-// and nothing is left when they have ended.
+// TestStorm: under all faults no two nodes lead at one moment (I1), the tokens of guarded writes
+// never decrease (I3), a lead function never overlaps itself (G7), and no node follows itself. When
+// the faults are over, exactly one node leads, the queue consists of the nodes, and nothing is left
+// when they have ended.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	seed := *stormSeed
@@ -110,7 +110,7 @@ func TestStorm(t *testing.T) {
 	require.Positive(t, did.Dropped.Inbound+did.Held.Inbound+did.Reset, "INVALID: no fault took effect")
 }
 
-// sit makes a seat and begins its first life.
+// sit makes a seat and starts its first elector.
 func (s *storm) sit(id string) *seat {
 	p := &seat{storm: s, id: id, host: s.cluster.Host(s.t), enough: make(chan struct{}, 1)}
 	p.cli = p.host.Client(s.t)
@@ -123,7 +123,7 @@ func (s *storm) sit(id string) *seat {
 func (p *seat) live() {
 	e, err := elector.New(config(p.storm.name, p.id, p.cli, ttl(gust), func(cfg *elector.Config) {
 		cfg.Drain, cfg.Observer = 2*slow, observe.Config{}
-		cfg.TakeOver = true // the life before has ended
+		cfg.TakeOver = true // the previous instance has ended
 	}))
 	require.NoError(p.storm.t, err)
 	p.life.Store(e)
@@ -133,13 +133,13 @@ func (p *seat) live() {
 	p.living.Go(func() { p.look(ctx, e) })
 }
 
-// end ends a life, with nothing of it left on this side.
+// end stops the elector and waits for all of its goroutines.
 func (p *seat) end() {
 	p.stop()
 	p.living.Wait()
 }
 
-// lead writes with its guard all the time.
+// lead writes through its guard all the time.
 func (p *seat) lead(ctx context.Context, l *elector.Leadership) error {
 	if !assert.EqualValues(p.storm.t, 1, p.running.Add(1), "%s: G7", p.id) {
 		return nil
@@ -147,7 +147,7 @@ func (p *seat) lead(ctx context.Context, l *elector.Leadership) error {
 	defer p.running.Add(-1)
 	p.tenures.Add(1)
 	select {
-	case <-p.enough: // meant for an earlier tenure
+	case <-p.enough: // sent for an earlier tenure
 	default:
 	}
 	rhythm := time.NewTicker(5 * time.Millisecond)
@@ -169,7 +169,7 @@ func (p *seat) lead(ctx context.Context, l *elector.Leadership) error {
 	}
 }
 
-// look reads the statuses of one life as they come.
+// look checks the statuses of one elector.
 func (p *seat) look(ctx context.Context, e *elector.Elector) {
 	var newest eldest.Token
 	for w := e.Watch(); ; {

@@ -14,10 +14,10 @@ import (
 
 func beating(cfg *elector.Config) { cfg.Session.Heartbeat.Timeout = lease.MinHeartbeat }
 
-// A node whose tenure is suspended, while etcd stands still, leads neither meanwhile, nor follows; then
-// it leads on in the same round, with the same token. One that dies is replaced.
+// While etcd is stopped, the tenure of a node is suspended and its status is Unknown; then it leads
+// on in the same round, with the same token. A node that ends is replaced.
 //
-// Fails when the round ends with the suspension, and when the other node takes the leadership.
+// The test fails if the round ends with the suspension, or if the other node leads.
 func TestSuspendedNodeLeadsOn(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
@@ -43,7 +43,7 @@ func TestSuspendedNodeLeadsOn(t *testing.T) {
 	require.Greater(t, etcdtest.Take(t, two.won, "the successor's win").Token(), l.Token())
 }
 
-// Elections of a group share the beats, and are suspended and resumed together.
+// Elections of a group share the heartbeats, and are suspended and resumed together.
 func TestSuspendedGroupLeadsOn(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})

@@ -10,13 +10,12 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// tenure calls the lead function in the tenure that was just won. It
-// returns why the tenure ended, in an order that others rely on: the function's context
-// ends, then the status is unknown, then the function is waited for; then, after it, etcd learns
-// of it, unless it was etcd that said so.
+// tenure calls the lead function in the tenure that was just won, and returns why the tenure ended.
+// Callers rely on the order: the function's context ends, then the status becomes unknown, then the
+// function is waited for. Nothing is sent to etcd before that.
 func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	won := time.Now()
-	// Of the end of either nobody may have been told yet: the process may have been stopped
+	// The tenure or ctx may have ended before any notification: the process may have been stopped
 	// since the proof.
 	if over := cmp.Or(l.Err(), context.Cause(ctx)); over != nil {
 		r.e.publish(unknown(over), nil)
@@ -60,7 +59,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	return cause
 }
 
-// gaveUp says of a tenure that its lead function returned.
+// gaveUp returns the error of a tenure whose lead function returned.
 func gaveUp(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: the lead function returned", eldest.ErrResigned)
@@ -68,9 +67,9 @@ func gaveUp(err error) error {
 	return fmt.Errorf("%w: the lead function returned: %w", eldest.ErrResigned, err)
 }
 
-// drain waits for a lead function whose context has ended: with the key in place for
-// Config.Drain, and after that, the lease left to its deadline, for as long as Run may
-// go on. It returns nil, with etcd not told yet, if the function returned in time.
+// drain waits for a lead function whose context has ended: for Config.Drain with the key in place,
+// and after that, with the lease left to its deadline, until ctx ends. If the function returned in
+// time, drain returns nil and has sent nothing to etcd.
 func (r *round) drain(ctx context.Context, l *Leadership, returned <-chan struct{}) error {
 	e := r.e
 	patience := time.NewTimer(e.cfg.Drain)

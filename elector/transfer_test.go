@@ -19,7 +19,7 @@ import (
 
 func takesPart(cfg *elector.Config) { cfg.Transfer = true }
 
-// asks waits until all of n nodes can be asked, and returns the keys in their order.
+// asks waits until n nodes accept requests, and returns their keys in the order of the queue.
 func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -36,8 +36,8 @@ func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []st
 	return keys
 }
 
-// A tenure that is handed over ends in the usual order: the function's context, the
-// status, the function, and the key after that; and the node stands again, at the end.
+// A tenure that is handed over ends in the usual order: the function's context, the status, the
+// function, and then the key. The node campaigns again, at the end of the queue.
 func TestHandedOverByTransfer(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	name, clients := etcdtest.Election(t), transfer.Client(cli)
@@ -81,7 +81,7 @@ func TestHandedOverByTransfer(t *testing.T) {
 	require.Empty(t, n2.won)
 }
 
-// A node leads if it is the best one that stands; the values say so to everybody.
+// The node with the highest priority in the queue leads; the values contain the priorities.
 func TestPriorityOfNodes(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	name := etcdtest.Election(t)
@@ -100,7 +100,7 @@ func TestPriorityOfNodes(t *testing.T) {
 	etcdtest.Take(t, n2.won, "the next best one's win")
 }
 
-// Another value than ours says nothing of a priority, and is nobody to yield to.
+// A value of another format has no priority, and no node yields to its candidate.
 func TestPriorityAndForeignValues(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	name := etcdtest.Election(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// fault is one that comes, lasts, and goes when undo is called.
+// fault takes effect when do is called, and lasts until undo is called.
 type fault struct {
 	what string
 	do   func(r *rand.Rand) (undo func())
-	most time.Duration // it lasts no longer; 0: as long as any
+	most time.Duration // its longest duration; 0: the usual one
 }
 
 // ofHosts are the faults of one node's network.
@@ -77,7 +77,7 @@ func (s *storm) ofMembers() []fault {
 	on := func(what string, n int, do, undo func(i int) error) fault {
 		return which(what, func(r *rand.Rand) []int { return r.Perm(3)[:n] }, do, undo)
 	}
-	// etcd's leader, or its next member, as far as anybody knows.
+	// from chooses etcd's leader, or a member next to it, if the leader is known.
 	from := func(distance int) func(*rand.Rand) []int {
 		return func(*rand.Rand) []int {
 			ctx, cancel := context.WithTimeout(context.Background(), gust)
@@ -98,8 +98,8 @@ func (s *storm) ofMembers() []fault {
 	}
 	goOn := func(i int) error { return c.Member(i).Cont() }
 	oneWay := func(d etcdtest.Direction) func(int) error { return func(i int) error { return c.CutOneWay(i, d) } }
-	// A stop of etcd's leader that is longer than the TTL may cost all leases, renewed
-	// elsewhere or not, when it goes on (decision 0016).
+	// If etcd's leader is stopped for longer than the TTL, all leases may be lost when it
+	// continues, whether they were renewed through other members or not (decision 0016).
 	leaderStopped := which("etcd leader stopped", from(0), halt, goOn)
 	leaderStopped.most = gust / 2
 	return []fault{
@@ -114,13 +114,13 @@ func (s *storm) ofMembers() []fault {
 		{what: "etcd leader moved", do: func(r *rand.Rand) func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = c.MoveLeader(ctx, r.IntN(3)) // it may not come about
+			_ = c.MoveLeader(ctx, r.IntN(3)) // it may fail
 			return func() {}
 		}},
 	}
 }
 
-// ofNodes are what nodes do by themselves.
+// ofNodes are the faults of the nodes themselves.
 func (s *storm) ofNodes() []fault {
 	return []fault{
 		{what: "lead function returns", do: func(*rand.Rand) func() {
@@ -140,7 +140,7 @@ func (s *storm) ofNodes() []fault {
 	}
 }
 
-// blow lets faults come and go until the storm is over.
+// blow causes one fault after another until the storm is over.
 func (s *storm) blow(r *rand.Rand, faults []fault) {
 	lasts := func(most time.Duration) {
 		d := time.NewTimer(time.Duration(r.Int64N(int64(most))))
@@ -165,8 +165,7 @@ func (s *storm) blow(r *rand.Rand, faults []fault) {
 	}
 }
 
-// calm waits for the agreement that must come, ends all nodes, and looks for what they
-// have left.
+// calm waits until the nodes agree, ends all nodes, and waits until they have left nothing in etcd.
 func (s *storm) calm() {
 	t := s.t
 	cli := s.cluster.Client(t)
@@ -180,7 +179,7 @@ func (s *storm) calm() {
 	agree(t, nodes)
 	agreed := time.Now()
 	t.Logf("agreed %v after the storm", agreed.Sub(begin))
-	// A busy machine goes on losing leases of a second by itself.
+	// On a busy machine leases with a TTL of one second are lost even without a fault.
 	if lost := s.samples.lost(); lost.After(begin) {
 		t.Logf("the last lease was lost %v after the storm", lost.Sub(begin))
 		begin = lost
@@ -195,8 +194,8 @@ func (s *storm) calm() {
 		p.end()
 		require.Equal(t, elector.Unknown, p.life.Load().Status().Role())
 	}
-	// A farewell that etcd does not confirm within the TTL of a second is left to expire, as
-	// are leases of grants whose replies were lost.
+	// A lease whose revocation etcd does not confirm within the TTL of one second is left to
+	// expire, as are the leases of grants whose replies were lost.
 	require.Eventually(t, func() bool {
 		leases, err := cli.Leases(etcdtest.Context(t))
 		return err == nil && len(leases.Leases) == 0 && len(queueOf(t, cli, s.name)) == 0

@@ -8,13 +8,13 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// Withdraw ends this node's candidacy for good, its tenure included, and leaves the node
-// following the leader until Run ends: so that a process that is about to stop can pass on
-// what still comes to it. What ends a tenure, ends it in the order that Run has. Withdraw blocks until the
-// key was given up, or left to its lease; until Run has returned; or until ctx ends, and then
-// it returns ctx's cause, while the node goes on to leave. Before Run it keeps the next one from standing.
-// cause is the reason in the node's status; nil means eldest.ErrResigned. Calling
-// Withdraw again waits for the same.
+// Withdraw ends this node's candidacy for good, including its tenure, and leaves the node following
+// the leader until Run ends, so that a process that is about to stop can forward the requests that
+// it still receives. A tenure ends in the order that Run documents. Withdraw blocks until the key
+// has been given up or left to its lease, until Run has returned, or until ctx ends; in the last
+// case it returns ctx's cause, and the node still leaves. If it is called before Run, the next Run
+// does not campaign. cause is the reason in the node's status; nil means eldest.ErrResigned. A
+// second call waits in the same way.
 func (e *Elector) Withdraw(ctx context.Context, cause error) error {
 	if ctx == nil {
 		return e.failed("withdraw", invalid("the context is nil"))
@@ -29,21 +29,22 @@ func (e *Elector) Withdraw(ctx context.Context, cause error) error {
 	return e.failed("withdraw", retry.Wait(ctx, e.withdrawn))
 }
 
-// left notes that the node stands no more, if it has withdrawn: else it may stand again.
+// left records that the node, if it has withdrawn, is no longer a candidate; otherwise it may
+// campaign again.
 func (e *Elector) left() {
 	if e.withdrawing.Err() != nil {
 		e.leave.Do(func() { close(e.withdrawn) })
 	}
 }
 
-// standing returns the context under which a node stands: ctx, ended by Withdraw as well.
+// standing returns the context of the candidacy: ctx, which Withdraw ends as well.
 func (e *Elector) standing(ctx context.Context) (context.Context, context.CancelFunc) {
 	standing, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(e.withdrawing, func() { cancel(context.Cause(e.withdrawing)) })
 	return standing, func() { stop(); cancel(nil) }
 }
 
-// spectate follows the leader until ctx ends, without a place in the queue.
+// spectate follows the leader until ctx ends, without a position in the queue.
 func (e *Elector) spectate(ctx context.Context) {
 	e.left()
 	for attempt := 0; ctx.Err() == nil; attempt++ {

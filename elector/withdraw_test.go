@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A node that withdraws leads no more, follows the next leader, and is no candidate any more while it runs.
+// A node that withdraws stops leading, follows the next leader, and does not campaign again.
 func TestWithdraw(t *testing.T) {
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a, why := &node{id: "a", won: make(chan *elector.Leadership, 1)}, make(chan error, 1)
@@ -43,8 +43,8 @@ func TestWithdraw(t *testing.T) {
 	require.NoError(t, a.Withdraw(etcdtest.Context(t), nil), "after Run")
 }
 
-// A node that waits in the queue leaves it; one that withdraws before Run never enters it; and
-// the wait for either ends with its context.
+// A node in the queue that withdraws leaves the queue; a node that withdraws before Run never
+// enters it; and Withdraw ends with its context.
 func TestWithdrawBeforeTheTurn(t *testing.T) {
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	leads := run(t, config(name, "leads", cli))
@@ -82,7 +82,7 @@ func TestWithdrawBeforeTheTurn(t *testing.T) {
 	require.NoError(t, stuck.Withdraw(etcdtest.Context(t), nil))
 }
 
-// An elector can run more than once: what an earlier Run has left says nothing of this one.
+// An elector can run more than once: the end of an earlier Run has no effect on a later Withdraw.
 func TestWithdrawInALaterRun(t *testing.T) {
 	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)

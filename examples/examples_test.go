@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// The examples are built as a reader builds them and do what they say.
+// The examples are built as a reader builds them, and do what their comments promise.
 func TestExamples(t *testing.T) {
 	etcd := etcdtest.Start(t, etcdtest.Config{})
 	s := stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t)}
@@ -58,12 +58,12 @@ type stage struct {
 	programs  string
 }
 
-// elector: of two nodes one counts; the other goes on where it was left, and each number is
-// written once.
+// elector: one of two nodes counts; the other one continues the count, and each number is written
+// once.
 func (s stage) elector(t *testing.T) {
 	t.Parallel()
 	node := func(id string) *process {
-		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "30s") // nobody is killed
+		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "30s") // no node is killed
 	}
 	counted := func(p *process) int {
 		n, err := strconv.Atoi(p.until(`^\S+ counted (\d+)$`))
@@ -77,8 +77,8 @@ func (s stage) elector(t *testing.T) {
 	a.signal(syscall.SIGTERM)
 	a.until(`^a (has led)$`)
 	a.ends(0)
-	// The signal may have come in the middle of a write, which was done and is not told. etcd
-	// knows: a key has as many versions as it was written.
+	// The signal may have arrived during a write, which was carried out and not printed. etcd has
+	// the number of writes: it is the version of the key.
 	require.Greater(t, counted(b), 2)
 	resp, err := s.etcd.Client(t).Get(t.Context(), "count-of/counting")
 	require.NoError(t, err)
@@ -87,8 +87,8 @@ func (s stage) elector(t *testing.T) {
 	b.ends(0)
 }
 
-// service: a client counts, while one leader is killed and the next one told to stop.
-// It goes on, and each number is written once. creds are those of somebody who dials a
+// service: a client counts, while one leader is killed and the next one is stopped. The client
+// continues, and each number is written once. creds are the credentials of a client that dials a
 // node; nodeFlags and clientFlags add flags.
 func (s stage) service(t *testing.T, election string, creds credentials.TransportCredentials,
 	nodeFlags func(id string) []string, clientFlags func(addresses []string) []string,
@@ -131,7 +131,7 @@ func (s stage) service(t *testing.T, election string, creds credentials.Transpor
 	n1.signal(syscall.SIGKILL)
 	n2.until(`^(leading) with token \d+$`)
 	require.Equal(t, http.StatusOK, n2.status())
-	client.drain(counted) // what it told before
+	client.drain(counted) // the lines before the end
 	counts(5)
 	n3.until(`^following (n2) at `)
 	n2.signal(syscall.SIGTERM)
@@ -159,8 +159,8 @@ func (s stage) service(t *testing.T, election string, creds credentials.Transpor
 	require.GreaterOrEqual(t, written, last)
 }
 
-// throughFollower asks a node that does not lead: the hop between nodes is as secure as
-// the way to them, and works.
+// throughFollower calls a node that does not lead: the connection between nodes works, and is as
+// secure as the client's.
 func throughFollower(t *testing.T, address string, creds credentials.TransportCredentials) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))

@@ -25,7 +25,7 @@ func build(t *testing.T) string {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	module, bin := t.TempDir(), t.TempDir()
-	// The versions are the repository's, so that nothing is looked up anywhere.
+	// The versions are the repository's, so that nothing is downloaded.
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(mod), "\n")
@@ -46,21 +46,21 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// process is an example that runs.
+// process is an example that is running.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
-	role string // where a node tells its role
+	role string // the address at which a node reports its role
 	done chan struct{}
 
 	mu     sync.Mutex
 	lines  []string // of stdout
-	read   int      // how many of them the test has looked at
+	read   int      // how many of them the test has read
 	more   chan struct{}
 	stderr strings.Builder
 }
 
-// Write takes what the process writes to stderr.
+// Write receives the process's output to stderr.
 func (p *process) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (s stage) start(t *testing.T, program string, args ...string) *process {
 			p.mu.Unlock()
 			select {
 			case p.more <- struct{}{}:
-			default: // it is known already
+			default: // the test is notified already
 			}
 		}
 		_ = p.cmd.Wait()
@@ -98,8 +98,8 @@ func (s stage) start(t *testing.T, program string, args ...string) *process {
 	return p
 }
 
-// until waits for a line of stdout that no earlier call has seen and that matches. It
-// returns the first group.
+// until waits for a line of stdout that no earlier call has read and that matches. It returns the
+// first group.
 func (p *process) until(pattern string) string {
 	p.t.Helper()
 	expression, limit := regexp.MustCompile(pattern), time.After(patience)
@@ -119,14 +119,15 @@ func (p *process) until(pattern string) string {
 		select {
 		case <-p.more:
 		case <-p.done:
-			over = true // look at what came last
+			over = true // read the last lines
 		case <-limit:
 			p.t.Fatalf("%s did not say %q within %v", p.cmd.Path, pattern, patience)
 		}
 	}
 }
 
-// drain shows see the lines that no earlier call has seen, until enough, if given.
+// drain calls see with the lines that no earlier call has read, until enough, if given, returns
+// true.
 func (p *process) drain(see func(line string), enough ...func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +158,7 @@ func (p *process) signal(sig os.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(sig))
 }
 
-// ends waits for the end.
+// ends waits for the end, and requires the exit code.
 func (p *process) ends(code int) {
 	p.t.Helper()
 	select {
@@ -168,7 +169,7 @@ func (p *process) ends(code int) {
 	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode(), p.errors())
 }
 
-// status asks a node as a load balancer does.
+// status requests the node's role as a load balancer does.
 func (p *process) status() int {
 	p.t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shards: each process leads its share, also after one has joined, was killed or was told to
-// stop; and no election ever has two leaders.
+// shards: each process leads its share, also after one has joined, was killed or was stopped; and
+// no election ever has two leaders.
 func (s stage) shards(t *testing.T) {
 	t.Parallel()
-	const n = 1002 // which two and three nodes share exactly
+	const n = 1002 // divisible by two and by three
 	node := func(id string) *process {
 		return s.start(t, "shards", "--node", id, "--shards", strconv.Itoa(n), "--trail", "--endpoints", s.endpoints, "--ttl", "4s")
 	}
@@ -61,11 +61,11 @@ func (s stage) shards(t *testing.T) {
 		require.GreaterOrEqual(t, len(of), 1, election)
 		slices.SortFunc(of, func(x, y tenure) int { return int(x.token - y.token) })
 		for i, next := range of[1:] {
-			// One without an end was that of the process that was killed.
+			// A tenure without an end is that of the process that was killed.
 			require.Less(t, max(of[i].began, of[i].ended), next.began, "%s: two leaders, with tokens %d and %d", election, of[i].token, next.token)
 		}
 	}
 }
 
-// tenure is one that a process told of, in nanoseconds of the machine's clock.
+// tenure is a tenure that a process has printed, in nanoseconds of the machine's clock.
 type tenure struct{ token, began, ended int64 }

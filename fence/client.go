@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Conn returns a gRPC connection for one tenure over one that many share. Each call
-// carries the tenure's token. After the tenure's end nothing is sent, no call and neither a
-// message nor the end of a stream, and the error wraps eldest.ErrNotLeading and the cause of the end.
-// A call that the fence refused ends with a *RefusedError.
+// Conn returns a gRPC connection for one tenure over one that many tenures share. Each call carries
+// the tenure's token. After the tenure's end nothing is sent: no call, no message, and no end of a
+// stream. The error then wraps eldest.ErrNotLeading and the cause of the end. The error of a call
+// that the fence refused is a *RefusedError.
 //
 //	client := kvpb.NewKVClient(fence.Conn(conn, leadership))
 //
-// The tenure is looked at before a call or message is sent. Give calls the leading
-// context, and they end when the tenure does.
+// The tenure is checked before a call or message is sent. Give calls the leading context, and they
+// end when the tenure does.
 func Conn(conn grpc.ClientConnInterface, t Tenure) grpc.ClientConnInterface {
 	return tenureConn{conn, t}
 }
@@ -41,8 +41,7 @@ func (c tenureConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	}, opts...)
 }
 
-// UnaryClient is Conn for unary calls, as an interceptor of a connection that one tenure
-// has to itself.
+// UnaryClient is Conn for unary calls, as an interceptor of a connection that only one tenure uses.
 func UnaryClient(t Tenure) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, args, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		ctx, err := stamped(ctx, t)
@@ -53,8 +52,7 @@ func UnaryClient(t Tenure) grpc.UnaryClientInterceptor {
 	}
 }
 
-// StreamClient is Conn for streams, as an interceptor of a connection that one tenure has
-// to itself.
+// StreamClient is Conn for streams, as an interceptor of a connection that only one tenure uses.
 func StreamClient(t Tenure) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		ctx, err := stamped(ctx, t)
@@ -71,7 +69,7 @@ func StreamClient(t Tenure) grpc.StreamClientInterceptor {
 	}
 }
 
-// stamped returns ctx with the token, in the place of any that was there.
+// stamped returns ctx with the token, which replaces any other one.
 func stamped(ctx context.Context, t Tenure) (context.Context, error) {
 	value, err := stamp(t)
 	if err != nil {
@@ -89,15 +87,15 @@ func stamped(ctx context.Context, t Tenure) (context.Context, error) {
 type tenureStream struct {
 	grpc.ClientStream
 	tenure Tenure
-	many   bool // answers
+	many   bool // the server may answer more than once
 	cancel context.CancelFunc
 
 	mu   sync.Mutex
-	over error // why the stream was broken off on this side
+	over error // why this side cancelled the stream
 }
 
-// SendMsg sends a message of the tenure; see grpc.ClientStream. After the tenure's end it
-// breaks the stream off, so that the server does not wait for the rest.
+// SendMsg sends a message of the tenure; see grpc.ClientStream. After the tenure's end it cancels
+// the stream, so that the server does not wait for the rest.
 func (s *tenureStream) SendMsg(m any) error {
 	if err := s.ended(); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (s *tenureStream) SendMsg(m any) error {
 }
 
 // CloseSend ends the messages of the tenure; see grpc.ClientStream. After the tenure's end it
-// breaks the stream off instead: a server may commit what it has received at the end.
+// cancels the stream instead: a server may commit what it has received when the stream ends.
 func (s *tenureStream) CloseSend() error {
 	if err := s.ended(); err != nil {
 		return err
@@ -114,7 +112,7 @@ func (s *tenureStream) CloseSend() error {
 	return s.ClientStream.CloseSend()
 }
 
-// ended breaks the stream off if the tenure is over, and returns why.
+// ended cancels the stream if the tenure is over, and returns the reason.
 func (s *tenureStream) ended() error {
 	err := ended(s.tenure)
 	if err != nil {
@@ -132,7 +130,7 @@ func (s *tenureStream) RecvMsg(m any) error {
 	if err == nil && s.many {
 		return nil
 	}
-	s.cancel() // it is over
+	s.cancel() // the stream is over
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var refused *RefusedError

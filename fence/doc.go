@@ -12,9 +12,9 @@
 // writes; see below. The check by itself guarantees this: after a newer token was admitted, no
 // older one is.
 //
-// The fence learns of a tenure from its first request, not when it is won. Until then the
-// earlier leader is admitted. So a new leader first sends a request with its token, and then
-// reads the state from which it goes on: what it has read before may still change.
+// The fence learns of a tenure from its first request, not when it is won. Until then the earlier
+// leader is admitted. So a new leader first sends a request with its token, and then reads the
+// state from which it continues: what it has read before may still change.
 //
 // Requests are not authenticated. A token is a number, and any client can send any number. One
 // that is too large shuts out all true leaders until etcd's revision has passed it. Accept

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// tenure is one whose end the test decides. Until then it is like that of a leader that was
-// suspended after it had looked: it does not learn of its end.
+// tenure is a tenure whose end the test decides. Until then it behaves like that of a leader that
+// was suspended after its last check: it does not detect its end.
 type tenure struct {
 	election string
 	token    eldest.Token
@@ -65,7 +65,8 @@ func newFence(t *testing.T, change ...func(*fence.Config)) *fence.Fence {
 	return f
 }
 
-// broken is a store that fails with an error, or forgets, and a log of what the fence says of it.
+// broken is a store that fails with an error, or loses tokens, and a log of what the fence reports
+// about it.
 type broken struct {
 	fence.Memory
 	etcdtest.Paper
@@ -89,7 +90,7 @@ func (b *broken) Advance(ctx context.Context, election string, token eldest.Toke
 
 var errDisk = errors.New("disk on fire at dsn=secret")
 
-// ledger is a service behind a fence, over HTTP and gRPC, that writes down what reaches its handlers.
+// ledger is a service behind a fence, over HTTP and gRPC, that records what reaches its handlers.
 type ledger struct {
 	t     *testing.T
 	ctx   context.Context
@@ -190,7 +191,8 @@ func (l *ledger) dial(options ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// each writes down all messages of a stream until the caller ends it, and answers each, or all.
+// each records all messages of a stream until the caller ends it, and answers each message, or all
+// at the end.
 func (l *ledger) each(s grpc.ServerStream, answered bool) error {
 	for {
 		in := &wrapperspb.StringValue{}
@@ -228,7 +230,8 @@ func (l *ledger) posts(te fence.Tenure, line string) error {
 	return fence.Refused(resp)
 }
 
-// puts writes a line by a unary call, with values in the metadata as somebody without this package would send them.
+// puts writes a line by a unary call, with values in the metadata as a client without this package
+// would send them.
 func (l *ledger) puts(conn grpc.ClientConnInterface, line string, values ...string) error {
 	return conn.Invoke(by(l.ctx, values...), put, wrapperspb.String(line), &wrapperspb.StringValue{})
 }
@@ -256,7 +259,7 @@ func (l *ledger) open(conn grpc.ClientConnInterface, method string, values ...st
 // send sends a line.
 func (s stream) send(line string) error { return s.SendMsg(wrapperspb.String(line)) }
 
-// sends sends lines that must leave.
+// sends sends lines, which must succeed.
 func (s stream) sends(lines ...string) {
 	s.t.Helper()
 	for _, line := range lines {
@@ -277,7 +280,7 @@ func requireRefused(t *testing.T, err error, token eldest.Token) {
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
-// requireOver requires that nothing was sent, for the tenure has ended here.
+// requireOver requires that nothing was sent, because the tenure has ended on this side.
 func requireOver(t *testing.T, err, cause error) {
 	t.Helper()
 	require.ErrorIs(t, err, eldest.ErrNotLeading)

@@ -11,17 +11,17 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Config says what is fenced. Elections and Store are required.
+// Config configures a Fence. Elections and Store are required.
 type Config struct {
-	// Elections are those whose leaders the resource belongs to, most often one. Tokens of
-	// any other election are refused as invalid: they compare with nothing here. With more
-	// than one the handler has to look, by TokenFrom, whose token it was.
+	// Elections are the elections whose leaders own the resource, most often one. Tokens of any
+	// other election are refused as invalid, because they cannot be compared. With more than one
+	// election the handler must check, with TokenFrom, in which one the token was won.
 	Elections []string
 	// Store remembers the newest tokens.
 	Store Store
-	// PassMissing lets requests without a token through, for callers that are no leaders:
-	// readers, or clients of before the fence. TokenFrom reports none there. By default
-	// they are refused.
+	// PassMissing admits requests without a token, for callers that are not leaders: readers, or
+	// clients that are older than the fence. TokenFrom reports none there. By default such requests
+	// are refused.
 	PassMissing bool
 	// Logger logs refused tokens and errors of the store, which callers do not receive. nil means
 	// no logging.
@@ -58,13 +58,13 @@ func New(cfg Config) (*Fence, error) {
 	return f, nil
 }
 
-// Admit asks the store whether a token may pass, and has it remembered; it blocks as long
-// as Store.Advance does. nil means: at that moment no newer one had been seen. That is all
-// it means; see the package's first paragraph.
+// Admit asks the store whether a token may pass, and makes the store remember it; it blocks as long
+// as Store.Advance does. nil means only that no newer token had been seen at that moment: see "Not
+// guaranteed" in the package comment.
 //
-// Errors: a *RefusedError for an older token; an eldest.OpError that wraps
-// eldest.ErrInvalid for what is no token, or of an election that this fence does not
-// know; any other eldest.OpError wraps what the store said, and nothing is known.
+// Errors: a *RefusedError for an older token; an eldest.OpError that wraps eldest.ErrInvalid for an
+// invalid token, or one of an election that this fence does not have; any other eldest.OpError
+// wraps the store's error, and then nothing is known about the token.
 func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) error {
 	if err := f.valid(ctx, election, token); err != nil {
 		return &eldest.OpError{Op: "admit", Election: election, Err: err}
@@ -81,7 +81,7 @@ func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) 
 	default:
 		return nil
 	}
-	// If the caller has gone away nothing is wrong with the store.
+	// If the caller has cancelled, the store has not failed.
 	if ctx.Err() == nil {
 		f.cfg.Logger.Error("the store of tokens failed", "election", election, "token", int64(token), "error", err)
 	}
@@ -112,12 +112,11 @@ type admitted struct {
 
 type admittedKey struct{}
 
-// TokenFrom returns the token with which the request of this context was admitted, and
-// the election in which it was won. ok is false if there is none: the request did not
-// come through a fence, or through one that lets requests without a token pass.
+// TokenFrom returns the token with which the request of this context was admitted, and the election
+// in which it was won. ok is false if there is none: the request did not pass a fence, or passed
+// one that admits requests without a token.
 //
-// It is what the exact form of a fence is made of: compare it in the transaction that
-// writes.
+// Use it for the exact form of a fence: compare the token in the transaction that writes.
 func TokenFrom(ctx context.Context) (election string, token eldest.Token, ok bool) {
 	a, ok := ctx.Value(admittedKey{}).(admitted)
 	return a.election, a.token, ok

@@ -25,19 +25,19 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// stopped is a leadership as its process sees it that was suspended after its last look:
-// whatever happens, it has not learned of the end.
+// stopped is the leadership of a process that was suspended after its last check: the process never
+// detects the end.
 type stopped struct{ *election.Leadership }
 
 func (stopped) Err() error { return nil }
 
-// Requirement 19, with tenures won on etcd: on HTTP and on gRPC the fence admits the
-// leader, refuses the one before it, however sure of itself that is, and says so in a way
-// that its client can tell; and a leader that has learned of its end sends nothing.
+// Requirement 19, with tenures won on etcd: on HTTP and on gRPC the fence admits the leader, and
+// refuses the one before it, even if that one has not detected its end. The client recognises the
+// refusal. A leader that has detected its end sends nothing.
 func TestRequirement19OlderTokensAreRefused(t *testing.T) {
 	client := etcdtest.Shared(t).Client(t)
 	lead := func() *election.Leadership { return electiontest.Join(t, client, "requirement 19").Lead(t) }
-	// One store for both ways: it is one resource.
+	// One store for both protocols: it is one resource.
 	l := newLedger(t, newFence(t, func(cfg *fence.Config) { cfg.Elections = []string{"requirement 19"} }))
 	conn := l.dial()
 	older := lead()
@@ -65,7 +65,7 @@ func TestRequirement19OlderTokensAreRefused(t *testing.T) {
 	require.NoError(t, older.Resign(t.Context()))
 }
 
-// What a fence answers, on HTTP and on gRPC.
+// The answers of a fence, on HTTP and on gRPC.
 func TestAnswers(t *testing.T) {
 	store := &broken{}
 	f := newFence(t, store.join)
@@ -119,8 +119,8 @@ func TestAnswers(t *testing.T) {
 	require.Contains(t, store.String(), "secret")
 }
 
-// Requests without a token pass if they may; what is there must be right. Tokens of two elections are kept apart, whatever the
-// numbers.
+// Requests without a token pass if that is configured; a token that is there must be valid. Tokens
+// of two elections are kept apart, whatever the numbers.
 func TestPassMissing(t *testing.T) {
 	l := newLedger(t, newFence(t, func(cfg *fence.Config) { cfg.PassMissing, cfg.Elections = true, []string{"billing", "a=b"} }))
 	conn := l.dial()
@@ -140,7 +140,7 @@ func TestPassMissing(t *testing.T) {
 	l.requireWritten("a reader", "a long reader", "a leader by billing=900", "a leader by a%3Db=3", "a leader by a%3Db=4")
 }
 
-// ways are the two ways of the client side.
+// ways runs a test with both forms of the client side.
 func ways(t *testing.T, run func(t *testing.T, l *ledger, connect func(fence.Tenure) grpc.ClientConnInterface)) {
 	t.Run("Conn", func(t *testing.T) {
 		l := newLedger(t, newFence(t))
@@ -155,8 +155,8 @@ func ways(t *testing.T, run func(t *testing.T, l *ledger, connect func(fence.Ten
 	})
 }
 
-// Calls and streams of the present leader are as they would be without a fence. A stream that was admitted is
-// not admitted for ever.
+// Calls and streams of the present leader work as without a fence. A stream that was admitted can
+// be refused later.
 func TestStreamsEndWithTheirTenure(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, connect func(fence.Tenure) grpc.ClientConnInterface) {
 		five, seven := in(5), in(7)
@@ -197,9 +197,9 @@ func TestStreamsEndWithTheirTenure(t *testing.T) {
 	})
 }
 
-// Row 54: a stream's end is admitted like its messages, or a handler would commit at it what
-// an earlier leader has sent, after a newer one has come. The client of this test sends on,
-// as one does that has not learnt of its end.
+// Row 54: the end of a stream is admitted like its messages. Otherwise a handler would commit at
+// the end what an earlier leader has sent, after a newer token was admitted. The client of this
+// test continues to send, like one that has not detected the end of its tenure.
 func TestRow54EndOfAnOlderStreamIsRefused(t *testing.T) {
 	for name, connect := range map[string]func(*grpc.ClientConn) grpc.ClientConnInterface{
 		"fenced":  func(conn *grpc.ClientConn) grpc.ClientConnInterface { return fence.Conn(conn, in(5)) },
@@ -215,8 +215,8 @@ func TestRow54EndOfAnOlderStreamIsRefused(t *testing.T) {
 	}
 }
 
-// Row 54: after its tenure a leader ends no stream: it is broken off, and the server commits
-// nothing, although no newer token has come.
+// Row 54: after its tenure a leader does not end a stream: the stream is cancelled, and the server
+// commits nothing, although no newer token has come.
 func TestRow54NoEndAfterTheTenure(t *testing.T) {
 	for _, method := range []string{collect, feed} {
 		l, five := newLedger(t, newFence(t)), in(5)
@@ -235,7 +235,7 @@ func TestRow54NoEndAfterTheTenure(t *testing.T) {
 	}
 }
 
-// fed is a stream that has a message whenever one is wanted.
+// fed is a stream that always has another message.
 type fed struct {
 	grpc.ServerStream
 	ctx      context.Context
@@ -245,8 +245,8 @@ type fed struct {
 func (f *fed) Context() context.Context { return f.ctx }
 func (f *fed) RecvMsg(any) error        { f.received++; return nil }
 
-// Row 54: what was refused once stays refused, or a handler that receives again would go on
-// after a gap: here the store has failed for one message and no longer.
+// Row 54: a refusal of a stream is permanent. Otherwise a handler that receives again would
+// continue after a gap: here the store fails for one message only.
 func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
 	store := &broken{}
 	stream := &fed{ctx: metadata.NewIncomingContext(t.Context(), metadata.Pairs("eldest-token", "billing=7"))}
@@ -264,7 +264,7 @@ func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
 	}))
 }
 
-// canned is a connection that ends each call in one way.
+// canned is a connection that ends each call with one error.
 type canned struct{ err error }
 
 func (c canned) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return c.err }
@@ -273,8 +273,8 @@ func (c canned) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, c.err
 }
 
-// A refusal of another tenure, which a service has met at a fence further behind and passed
-// on, says nothing of this one; nor does one that cannot be.
+// A refusal of another tenure, which a service has received from another fence and passed on, does
+// not concern this tenure; nor does an invalid refusal.
 func TestRefusalsOfOthersArePassedOn(t *testing.T) {
 	detailed := func(code codes.Code, election string, token, newest int64) error {
 		st, err := status.New(code, "no").WithDetails(&fencepb.Refused{Election: []byte(election), Token: token, Newest: newest})
@@ -327,7 +327,7 @@ func TestRefusalsOfOthersArePassedOn(t *testing.T) {
 	requireRefused(t, fence.Refused(w.Result()), 5)
 }
 
-// A request whose sender went away is not admitted by a store that noticed, and the store is well.
+// If the sender of a request has cancelled it, it is not admitted, and the store has not failed.
 func TestTheSenderWentAway(t *testing.T) {
 	store := &broken{err: context.Canceled}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -338,8 +338,7 @@ func TestTheSenderWentAway(t *testing.T) {
 	require.Empty(t, store.String())
 }
 
-// What Memory says of itself: after a restart the older leader is admitted, until the newer
-// one comes again.
+// Memory after a restart: the older leader is admitted, until the newer one sends a request again.
 func TestMemoryForgetsAtARestart(t *testing.T) {
 	for range 2 {
 		f := newFence(t)
@@ -349,8 +348,7 @@ func TestMemoryForgetsAtARestart(t *testing.T) {
 	}
 }
 
-// TestConcurrentSafe: from the moment at which a token was admitted no older one is,
-// whoever asks.
+// TestConcurrentSafe: once a token was admitted, no older one is, for any caller.
 func TestConcurrentSafe(t *testing.T) {
 	const workers, requests, tokens = 16, 500, 200
 	elections := []string{"billing", "orders"}

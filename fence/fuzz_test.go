@@ -14,9 +14,9 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// FuzzParse: what is read is a token that Format writes in the same way, or it is refused
-// with an error that can be shown; and a fence says to the same header that it is a token
-// of its own election, of another one, or none.
+// FuzzParse: a value is read as a token that Format writes in the same way, or it is refused with
+// an error that can be printed. A fence treats the same header as a token of its own election, of
+// another one, or as none.
 func FuzzParse(f *testing.F) {
 	for _, value := range invalid {
 		if len(value) < 100 {
@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, value, again, "one token, two spellings")
 		}
 
-		// What a name may be, is written and read.
+		// Every valid name can be written and read.
 		if keys.Check(value) == nil {
 			written, err := fence.Format(value, 7)
 			require.NoError(t, err)

@@ -12,16 +12,16 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// RefusedError says that a token is older than one that has been seen: the tenure is over.
-// It wraps eldest.ErrNotLeading and eldest.ErrDeposed. On the server side a handler that
-// finds the same in its own store may answer with one; on the client side it is what the
-// answer becomes. It is immutable.
+// RefusedError is the refusal of a token that is older than one that was seen: its tenure is over.
+// It wraps eldest.ErrNotLeading and eldest.ErrDeposed. On the server side a handler that finds an
+// older token in its own store may answer with one; on the client side such an answer becomes one.
+// It is immutable.
 //
 // Invariant: 0 < Token < Newest.
 type RefusedError struct {
-	// Election is where both tokens were won.
+	// Election is the election in which both tokens were won.
 	Election string
-	// Token is the one that was refused, Newest the newest that was seen.
+	// Token is the token that was refused, Newest the newest one that was seen.
 	Token, Newest eldest.Token
 }
 
@@ -37,8 +37,8 @@ func (e *RefusedError) Unwrap() []error { return []error{eldest.ErrNotLeading, e
 // Tenure returns the election and the token that was refused.
 func (e *RefusedError) Tenure() (election string, token eldest.Token) { return e.Election, e.Token }
 
-// GRPCStatus is what the error becomes when a gRPC handler returns it:
-// FAILED_PRECONDITION, with a fencepb.Refused in its details.
+// GRPCStatus returns what the error becomes when a gRPC handler returns it: FAILED_PRECONDITION,
+// with a fencepb.Refused in its details.
 func (e *RefusedError) GRPCStatus() *status.Status {
 	st := status.New(codes.FailedPrecondition, e.Error())
 	detailed, err := st.WithDetails(&fencepb.Refused{Election: []byte(e.Election), Token: int64(e.Token), Newest: int64(e.Newest)})
@@ -57,15 +57,15 @@ func (e *RefusedError) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusPreconditionFailed, e.Error())
 }
 
-// Refused returns the *RefusedError that an HTTP answer stands for, else nil: then the
-// answer is something else, whatever its status is. It looks at the header and leaves
-// the body alone.
+// Refused returns the *RefusedError that an HTTP answer represents, else nil: then the answer is
+// something else, whatever its status is. It reads the header and leaves the body alone.
 func Refused(resp *http.Response) error {
 	if resp == nil || resp.StatusCode != http.StatusPreconditionFailed {
 		return nil
 	}
 	if resp.Request != nil {
-		// An answer to somebody else's request, passed on, says nothing of this tenure.
+		// The answer to another client's request, which was passed on, does not concern this
+		// tenure.
 		if sent := resp.Request.Header.Get(Header); sent != "" && sent != resp.Header.Get(Header) {
 			return nil
 		}
@@ -78,8 +78,8 @@ func Refused(resp *http.Response) error {
 	return nil
 }
 
-// understood returns the *RefusedError that a gRPC status stands for, if it speaks of this
-// tenure, else err itself.
+// understood returns the *RefusedError that a gRPC status represents, if it concerns this tenure,
+// else err itself.
 func understood(t Tenure, err error) error {
 	if status.Code(err) != codes.FailedPrecondition {
 		return err
@@ -100,7 +100,7 @@ func understood(t Tenure, err error) error {
 	return err
 }
 
-// answer writes an answer that is for this moment only.
+// answer writes an answer that must not be cached.
 func answer(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, text, code)

@@ -15,18 +15,18 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// unsure is what callers are told when the store has failed.
+// unsure is what callers receive when the store has failed.
 const unsure = "eldest: fence: the newest token cannot be looked up now; nothing was done"
 
-// Handler returns a handler that passes on to next what is admitted, with the token in the
-// context of the request (TokenFrom). It blocks as long as the store does. The answers are
+// Handler returns a handler that passes admitted requests on to next, with the token in the context
+// of the request (TokenFrom). It blocks as long as the store does. The answers are
 //
 //	412  an older token; see RefusedError.ServeHTTP
 //	428  no token, unless Config.PassMissing
-//	400  what is no token, or one of another election
+//	400  an invalid token, or one of another election
 //	503  the store failed
 //
-// each with a line of text that says so; next has then not been called.
+// each with a line of text that explains it. next is not called then.
 func (f *Fence) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, err := f.enter(r.Context(), r.Header.Values(Header))
@@ -46,11 +46,11 @@ func (f *Fence) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// UnaryServer returns an interceptor that lets only admitted calls through to their
-// handlers, with the token in their context (TokenFrom). It blocks as long as the store
-// does. The codes are FAILED_PRECONDITION for an older token, with a fencepb.Refused in the
-// details; INVALID_ARGUMENT for no token, unless Config.PassMissing, for what is no token,
-// and for one of another election; UNAVAILABLE if the store failed.
+// UnaryServer returns an interceptor that passes only admitted calls on to their handlers, with the
+// token in their context (TokenFrom). It blocks as long as the store does. The codes are
+// FAILED_PRECONDITION for an older token, with a fencepb.Refused in the details; INVALID_ARGUMENT
+// for a missing token, unless Config.PassMissing, for an invalid one, and for one of another
+// election; UNAVAILABLE if the store failed.
 func (f *Fence) UnaryServer() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		inside, err := f.enter(ctx, metadata.ValueFromIncomingContext(ctx, metadataKey))
@@ -61,11 +61,10 @@ func (f *Fence) UnaryServer() grpc.UnaryServerInterceptor {
 	}
 }
 
-// StreamServer is UnaryServer for streams. A stream may be longer than a tenure, so each
-// message that arrives is admitted as well before the handler sees it, and so is the end
-// (io.EOF), at which a handler may commit what it has received; the price is to ask the store
-// again. After a refusal the handler receives nothing more, whatever the store says later.
-// What the handler sends is not checked.
+// StreamServer is UnaryServer for streams. A stream may be longer than a tenure, so each message is
+// also admitted before the handler receives it, and so is the end (io.EOF), at which a handler may
+// commit what it has received. This calls the store for each of them. After a refusal the handler
+// receives nothing more, whatever the store answers later. What the handler sends is not checked.
 func (f *Fence) StreamServer() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		ctx := stream.Context()
@@ -90,8 +89,8 @@ type fencedStream struct {
 // Context carries the token; see grpc.ServerStream.
 func (s *fencedStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives a message, or the end, that was admitted; see grpc.ServerStream. Its error,
-// of what was not, is what the handler should return.
+// RecvMsg receives a message, or the end, that was admitted; see grpc.ServerStream. If it was not
+// admitted, the handler should return the error.
 func (s *fencedStream) RecvMsg(m any) error {
 	s.mu.Lock()
 	over := s.over
@@ -105,7 +104,7 @@ func (s *fencedStream) RecvMsg(m any) error {
 	}
 	election, token, ok := TokenFrom(s.ctx)
 	if !ok {
-		return received // it may pass without
+		return received // it may pass without a token
 	}
 	err := s.fence.Admit(s.ctx, election, token)
 	if err == nil {
@@ -118,7 +117,7 @@ func (s *fencedStream) RecvMsg(m any) error {
 	return err
 }
 
-// statusOf is what a caller is told.
+// statusOf returns the error that a caller receives.
 func statusOf(ctx context.Context, err error) error {
 	var refused *RefusedError
 	switch {

@@ -19,8 +19,8 @@ type Tenure interface {
 	Err() error
 }
 
-// stamp returns the value of Header for a tenure that has not ended here, else why
-// nothing is sent.
+// stamp returns the value of Header for a tenure that has not ended on this side, else why nothing
+// is sent.
 func stamp(t Tenure) (string, error) {
 	if v := reflect.ValueOf(t); t == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return "", &eldest.OpError{Op: "fenced request", Err: fmt.Errorf("%w: the tenure is nil", eldest.ErrInvalid)}
@@ -49,18 +49,18 @@ type Transport struct {
 	Base http.RoundTripper
 }
 
-// RoundTrip sends a copy of the request with the token. If the tenure has ended nothing is
-// sent and the error wraps eldest.ErrNotLeading and the cause of the end; without a Tenure
-// it wraps eldest.ErrInvalid. An answer comes back as it is, whatever it says, as
-// http.RoundTripper has it: ask Refused.
+// RoundTrip sends a copy of the request with the token. If the tenure has ended nothing is sent and
+// the error wraps eldest.ErrNotLeading and the cause of the end; without a Tenure it wraps
+// eldest.ErrInvalid. An answer is returned as it is, whatever its status, as http.RoundTripper
+// requires: call Refused.
 //
-// The tenure is looked at before the request is sent. Give the request the leading
-// context, and it is broken off when the tenure ends.
+// The tenure is checked before the request is sent. Give the request the leading context, and it is
+// cancelled when the tenure ends.
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	value, err := stamp(t.Tenure)
 	if err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // what a RoundTripper owes, also when it fails
+			_ = r.Body.Close() // a RoundTripper must close it, also when it fails
 		}
 		return nil, err
 	}

@@ -15,18 +15,18 @@ import (
 const Header = "Eldest-Token"
 
 const (
-	// newestHeader is in an answer that refuses: the newest token that was seen.
+	// newestHeader is in a refusal: the newest token that was seen.
 	newestHeader = "Eldest-Newest"
 	// metadataKey is Header in gRPC, whose keys are in lower case.
 	metadataKey = "eldest-token"
-	// longest is the longest value that there is: each byte of the name escaped, and the
+	// longest is the length of the longest valid value: each byte of the name escaped, and the
 	// longest number.
 	longest = 3*keys.MaxName + len("=9223372036854775807")
 )
 
-// Format returns the value of Header: the election, with every byte but letters, digits
-// and -._~ written as %XX, then "=", then the token in decimal: "nightly%20jobs=17". The
-// error wraps eldest.ErrInvalid if the name is none or the token is not positive.
+// Format returns the value of Header: the election, with every byte but letters, digits and -._~
+// written as %XX, then "=", then the token in decimal: "nightly%20jobs=17". The error wraps
+// eldest.ErrInvalid if the name is invalid or the token is not positive.
 func Format(election string, token eldest.Token) (string, error) {
 	if err := check(election, token); err != nil {
 		return "", &eldest.OpError{Op: "format token", Election: election, Err: err}
@@ -34,9 +34,9 @@ func Format(election string, token eldest.Token) (string, error) {
 	return write(election, token), nil
 }
 
-// Parse reads a value of Header. It accepts what Format writes and nothing else, so that
-// one token has one spelling; the error wraps eldest.ErrInvalid. What it returns is what
-// the request claims: anybody can write a header.
+// Parse reads a value of Header. It accepts what Format writes and nothing else, so that one token
+// has one spelling; the error wraps eldest.ErrInvalid. The result is what the request claims: any
+// client can write a header.
 func Parse(value string) (election string, token eldest.Token, err error) {
 	if election, token, err = read(value); err != nil {
 		return "", 0, &eldest.OpError{Op: "parse token", Err: err}
@@ -63,15 +63,15 @@ func read(value string) (string, eldest.Token, error) {
 	if err := keys.Check(election); err != nil {
 		return "", 0, err
 	}
-	// Reading is more liberal than writing: "+7", "%61".
+	// ParseInt and PathUnescape accept more than write produces: "+7", "%61".
 	if write(election, eldest.Token(token)) != value {
 		return "", 0, fmt.Errorf("%w: %.64q is not written as it should be: %.64q", eldest.ErrInvalid, value, write(election, eldest.Token(token)))
 	}
 	return election, eldest.Token(token), nil
 }
 
-// write escapes as in the query of a URL, where only the unreserved characters of RFC 3986
-// stand for themselves; but a space is %20, as everywhere else.
+// write escapes as in the query of a URL, where only the unreserved characters of RFC 3986 are not
+// escaped; but a space is %20, as in the rest of a URL.
 func write(election string, token eldest.Token) string {
 	name := strings.ReplaceAll(url.QueryEscape(election), "+", "%20")
 	return name + "=" + strconv.FormatInt(int64(token), 10)

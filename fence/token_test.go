@@ -40,7 +40,7 @@ func TestTokensAreWrittenAndRead(t *testing.T) {
 	}
 }
 
-// invalid are values that Parse refuses, by what is wrong with them.
+// invalid are values that Parse refuses, by the reason.
 var invalid = map[string]string{
 	"nothing":                        "",
 	"no election":                    "=17",
@@ -146,8 +146,8 @@ type closed struct{ closed bool }
 func (c *closed) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 func (c *closed) Close() error             { c.closed = true; return nil }
 
-// requireInvalid holds that an error is that of bad input, names the operation, and can be
-// shown on a terminal.
+// requireInvalid requires that an error is that of bad input, names the operation, and can be
+// printed on a terminal.
 func requireInvalid(t *testing.T, err error, op string) {
 	t.Helper()
 	require.ErrorIs(t, err, eldest.ErrInvalid)

@@ -16,8 +16,8 @@ type cause struct {
 	name string
 }
 
-// ends are those of candidacies, tenures and sessions, in the order in which they count:
-// an error may wrap several, and what came from outside says more.
+// ends are the causes of the ends of candidacies, tenures and sessions, in the order in which they
+// count: an error may wrap several, and a cause from outside explains more.
 var ends = []cause{
 	{eldest.ErrSessionLost, "session_lost"},
 	{eldest.ErrDeposed, "deposed"},
@@ -31,7 +31,7 @@ var ends = []cause{
 	{context.DeadlineExceeded, "canceled"},
 }
 
-// other is the name of what has none.
+// other is the name of every other cause.
 const other = "other"
 
 // Causes lists what Cause returns.
@@ -45,8 +45,8 @@ func Causes() []string {
 	return append(names, other)
 }
 
-// Cause names in a word why a candidacy, a tenure or a session ended, one of Causes, for
-// labels and searches: the text of the error says the same at length.
+// Cause returns one word, one of Causes, for why a candidacy, a tenure or a session ended. The word
+// is for labels and searches; the text of the error has the details.
 func Cause(err error) string {
 	for _, end := range ends {
 		if errors.Is(err, end.err) {
@@ -56,7 +56,7 @@ func Cause(err error) string {
 	return other
 }
 
-// Asked reports whether somebody here asked for the end that Cause names.
+// Asked reports whether this process requested the end that Cause names.
 func Asked(err error) bool {
 	switch Cause(err) {
 	case "resigned", "drained", "requeued", "withdrawn", "closed":
@@ -65,9 +65,9 @@ func Asked(err error) bool {
 	return errors.Is(err, context.Canceled) && Cause(err) == "canceled"
 }
 
-// Trouble names in a word why a renewal or a watch failed: "unresponsive" (the application
-// gave no sign of life), "no_answer" (etcd was silent, or could not be reached), "refused"
-// (etcd gave an error), or what Cause says of it.
+// Trouble returns one word for why a renewal or a watch failed: "unresponsive" (the application
+// gave no sign of life), "no_answer" (etcd did not answer, or could not be reached), "refused"
+// (etcd returned an error), or the word of Cause.
 func Trouble(err error) string {
 	switch name := Cause(err); {
 	case errors.Is(err, eldest.ErrUnresponsive):

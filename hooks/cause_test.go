@@ -13,7 +13,8 @@ import (
 	"github.com/eldest-io/eldest/hooks"
 )
 
-// One word, however deep the reason lies, and of several the one from outside.
+// Cause returns one word, however deep the reason is wrapped, and of several reasons the one from
+// outside.
 func TestCause(t *testing.T) {
 	for want, err := range map[string]error{
 		"session_lost": &eldest.OpError{Op: "session", Err: fmt.Errorf("%w: %w", eldest.ErrSessionLost, eldest.ErrUnresponsive)},

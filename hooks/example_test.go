@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A log of all that happens, and beside it something of one's own.
+// A log of all events, and beside it a hook of the program's own.
 func ExampleTee() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -64,7 +64,7 @@ func ExampleTee() {
 	// level=INFO msg="session ended" election=nightly-jobs reason=closed
 }
 
-// brief is a logger that leaves out what is another one each time.
+// brief returns a logger that leaves out attributes that differ each time.
 func brief() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

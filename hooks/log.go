@@ -13,11 +13,11 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Log returns hooks that write a line to logger for each event, with the name of the
-// election, unless that is empty. Lines come where the hooks are called: off the protocol's goroutine, so a
-// slow logger costs lines, not leadership. nil writes nothing. Of the attempts that fail in
-// a row the 1st, 2nd, 4th, 8th and so on have a line, so that an etcd that is away does not
-// fill the log.
+// Log returns hooks that write a line to logger for each event, with the name of the election,
+// unless that is empty. Lines are written where the hooks are called, which is not the protocol's
+// goroutine, so a slow logger loses lines, not leadership. A nil logger writes nothing. Of the
+// attempts that fail in a row the 1st, 2nd, 4th, 8th and so on have a line, so that an etcd that is
+// unavailable does not fill the log.
 func Log(logger *slog.Logger, election string) Set {
 	if logger == nil {
 		return Set{}
@@ -32,7 +32,7 @@ func Log(logger *slog.Logger, election string) Set {
 type log struct{ to *slog.Logger }
 
 func (l log) session() lease.Hooks {
-	var missed atomic.Bool // the newest heartbeat
+	var missed atomic.Bool // the newest heartbeat failed
 	return lease.Hooks{
 		Retrying: func(e lease.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause) },
 		Opened: func(e lease.OpenedEvent) {
@@ -93,7 +93,7 @@ func (l log) candidate() election.Hooks {
 				what = "leadership ended"
 			}
 			if !e.Drained.IsZero() {
-				cause = eldest.ErrDraining // it had ended then, whatever became of the key
+				cause = eldest.ErrDraining // leadership had ended then, whatever happened to the key
 			}
 			l.write(unasked(cause), what, "key", e.Key, "token", int64(e.Token), "reason", Cause(cause), "error", e.Cause)
 		},
@@ -133,7 +133,7 @@ func (l log) write(level slog.Level, what string, attrs ...any) {
 	l.to.Log(context.Background(), level, what, attrs...)
 }
 
-// unasked is the level for an end: a warning, unless somebody here asked for it.
+// unasked returns the level for an end: a warning, unless this process requested it.
 func unasked(cause error) slog.Level {
 	if Asked(cause) {
 		return slog.LevelInfo

@@ -20,7 +20,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// ttl is the shortest one that a busy machine keeps.
+// ttl is the shortest TTL that a busy machine can keep.
 const ttl = 4 * time.Second
 
 // paper keeps what a logger writes.
@@ -52,8 +52,8 @@ func logger(p *paper) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// A tenure from its beginning to its end against real etcd: each line is there, at its
-// level, with what one searches for.
+// A tenure from its beginning to its end on real etcd: each line is written, at its level, with the
+// attributes that a user searches for.
 func TestLogOfATenure(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -109,7 +109,7 @@ func TestLogOfATenure(t *testing.T) {
 	require.Contains(t, p.find(t, "leadership ended")["error"], eldest.ErrDeposed.Error())
 }
 
-// What is no everyday event: each hook writes its line, with the reason.
+// Events that are not routine: each hook writes its line, with the reason.
 func TestLogOfTrouble(t *testing.T) {
 	var p paper
 	told := hooks.Log(logger(&p), "e")
@@ -139,8 +139,8 @@ func TestLogOfTrouble(t *testing.T) {
 	require.Zero(t, hooks.Log(nil, "e"), "without a logger nothing is called")
 }
 
-// Of the heartbeats that fail in a row the first has a line, and the one that goes through again; and
-// so has what comes of them.
+// Of the heartbeats that fail in a row the first has a line, and so has the next one that succeeds.
+// The consequences of failed heartbeats have lines, too.
 func TestLogOfHeartbeats(t *testing.T) {
 	var p paper
 	told := hooks.Log(logger(&p), "e")
@@ -164,7 +164,7 @@ func TestLogOfHeartbeats(t *testing.T) {
 	}, lines)
 }
 
-// Of the attempts that fail in a row those with a line are fewer and fewer.
+// Attempts that fail in a row have a line less and less often.
 func TestLogOfAttempts(t *testing.T) {
 	const key = "e/1"
 	refused := fmt.Errorf("away: %w", context.DeadlineExceeded)
@@ -202,8 +202,8 @@ func TestLogOfAttempts(t *testing.T) {
 	}
 }
 
-// A logger that hangs costs lines, not leadership: renewals go on, and what was dropped
-// is counted.
+// A logger that hangs loses lines, not leadership: renewals continue, and dropped calls are
+// counted.
 func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -239,7 +239,7 @@ func (h hung) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// counting tells of each renewal.
+// counting reports each renewal.
 type counting struct {
 	clientv3.Lease
 	renewed chan<- time.Duration

@@ -6,15 +6,14 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Set is what one who wants to know of an election has called. The zero Set has nothing
-// called.
+// Set has the hooks that monitor an election. The zero Set calls nothing.
 type Set struct {
 	Session   lease.Hooks
 	Candidate election.Hooks
 	Observer  observe.Hooks
 }
 
-// Kind is what Tee can have told at once.
+// Kind is a type of hooks that Tee combines.
 type Kind interface {
 	lease.Hooks | election.Hooks | observe.Hooks | Set
 }

@@ -2,9 +2,9 @@ package hooks
 
 import "reflect"
 
-// Tee returns hooks that call those of all, in the order given, for each event: the
-// next event is told when all have returned. Those that are nil are left out, and what
-// nobody wants to hear stays nil, so that it costs nothing. all is copied.
+// Tee returns hooks that call those of all, in the order given, for each event; the next event
+// follows when all have returned. Nil hooks are left out. A hook that is nil in all stays nil, so
+// that it costs nothing. all is copied.
 func Tee[H Kind](all ...H) H {
 	var told H
 	of := make([]reflect.Value, len(all))
@@ -15,8 +15,8 @@ func Tee[H Kind](all ...H) H {
 	return told
 }
 
-// tee fills a struct whose fields are hooks, or structs of hooks. By reflection, so that no
-// hook that is added to one can be forgotten here.
+// tee fills a struct whose fields are hooks, or structs of hooks. It uses reflection, so that a
+// hook that is added later cannot be forgotten here.
 func tee(told reflect.Value, all []reflect.Value) {
 	for i := range told.NumField() {
 		var parts []reflect.Value

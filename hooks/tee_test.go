@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// filled sets every hook of a struct of hooks to one that notes who was called.
+// filled sets every hook of a struct of hooks to one that records its call.
 func filled[H any](note func(field string)) H {
 	var h H
 	fill(reflect.ValueOf(&h).Elem(), note)
@@ -49,8 +49,8 @@ func fire(t *testing.T, v reflect.Value) (called int) {
 	return called
 }
 
-// everyHookInOrder tees two of a kind and one without hooks, and fires each: a hook that
-// is added later and forgotten in the tee shows here.
+// everyHookInOrder combines two sets of hooks of a kind and one without hooks, and calls each hook:
+// a hook that is added later and missing in the tee shows here.
 func everyHookInOrder[H hooks.Kind](t *testing.T, least int) {
 	t.Helper()
 	var told []string
@@ -75,7 +75,7 @@ func TestTeeTellsEachOfEachInOrder(t *testing.T) {
 	t.Run("set", func(t *testing.T) { everyHookInOrder[hooks.Set](t, 17) })
 }
 
-// What nobody wants to hear costs nothing: the rooms skip hooks that are nil.
+// A hook that is nil in all sets costs nothing: the packages skip hooks that are nil.
 func TestTeeOfNothingIsNothing(t *testing.T) {
 	isZero := func(h any) { require.True(t, reflect.ValueOf(h).IsZero(), "%T", h) }
 	isZero(hooks.Tee[hooks.Set]())

@@ -9,8 +9,8 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// A node writes who it is; another one reads it, and a value that only an older
-// program could have written, and one that is not of this kind at all.
+// A node writes its identity. Another node reads it, and a value that only an older program could
+// have written, and one that is not an identity.
 func ExampleProtobuf() {
 	var codec identity.Protobuf
 	value, err := codec.Encode(identity.Identity{

@@ -16,9 +16,9 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// FuzzDecode: whatever the bytes, an identity comes out that can be written again and
-// means the same, or an error that says foreign, beside nothing; never a panic. What is
-// read does not depend on fields that are not known, nor on the bytes afterwards.
+// FuzzDecode: any bytes decode to an identity that can be encoded again with the same meaning, or
+// to an ErrForeignValue without an identity; never to a panic. The result does not depend on
+// unknown fields, nor on later changes of the bytes.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		"", "0a026e31100a", "0a026e31100a1a03683a3122026162", "100a", "0a00", "0a016e10ffffffffffffffffff01",
@@ -56,7 +56,7 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, again, twice, "what is written of one identity changes")
 		require.LessOrEqual(t, len(again), len(value), "more is written than was read")
 
-		// A field of the future, behind and in front.
+		// An unknown field, after and before the known ones.
 		field := protowire.AppendString(protowire.AppendTag(nil, 1000, protowire.BytesType), "later")
 		for _, more := range [][]byte{append(bytes.Clone(value), field...), append(bytes.Clone(field), value...)} {
 			newer, err := identity.Protobuf{}.Decode(more)
@@ -68,8 +68,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncode: an identity is refused, for the reasons that Encode has, or comes back as
-// it was, its TTL rounded up to a second.
+// FuzzEncode: an identity is refused, for the reasons that Encode documents, or is decoded as it
+// was, with its TTL rounded up to a second.
 func FuzzEncode(f *testing.F) {
 	long := strings.Repeat("x", identity.MaxText)
 	for _, seed := range []struct {

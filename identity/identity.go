@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Identity is what a node of a leader-elected service tells the others of itself in
-// the value of its candidate key. It is a plain value.
+// Identity is what a node of a leader-elected service publishes about itself in the value of its
+// candidate key. It is a plain value.
 type Identity struct {
 	// NodeID names the node: the same in each of its lives.
 	// Invariant: not empty.
 	NodeID string
-	// Instance tells two lives of one node apart; empty where the writer does not
-	// say (older programs write no such field).
+	// Instance distinguishes two lives of one node; empty if the writer does not set it (older
+	// programs write no such field).
 	Instance string
-	// Address is where requests are forwarded to, as gRPC dials it (host:port);
-	// empty where the writer does not say, and then nothing can be forwarded.
+	// Address is the address to which requests are forwarded, as gRPC dials it (host:port); empty
+	// if the writer does not set it, and then nothing can be forwarded.
 	Address string
 	// TTL is the time to live that the server granted to the node's lease, in
 	// whole seconds.
 	TTL time.Duration
-	// Priority is how much the node is wanted as the leader: a node with a lower one may
-	// yield to it. 0 where the writer does not say.
+	// Priority is how much the node is preferred as the leader: a node with a lower one may yield
+	// to it. 0 if the writer does not set it.
 	Priority int32
 }
 
 // Codec turns an identity into the value of a candidate key and back. It must be
 // safe for concurrent use.
 type Codec interface {
-	// Encode fails, with an error that wraps eldest.ErrInvalid, for what cannot be
-	// a node's identity.
+	// Encode fails, with an error that wraps eldest.ErrInvalid, if the identity cannot be that of a
+	// node.
 	Encode(Identity) ([]byte, error)
-	// Decode fails, with an error that wraps eldest.ErrForeignValue, for what
-	// Encode cannot have written.
+	// Decode fails, with an error that wraps eldest.ErrForeignValue, for bytes that Encode cannot
+	// have written.
 	Decode([]byte) (Identity, error)
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/eldest-io/eldest/identity/identitypb"
 )
 
-// MaxText is how many bytes each text of an identity may have. An address or a name is
-// short; what is longer was put there by mistake, and would be kept in etcd, in each
-// follower, and in the headers of forwarded requests.
+// MaxText is how many bytes each text of an identity may have. An address or a name is short; a
+// longer text is a mistake, and would be kept in etcd, in each follower, and in the headers of
+// forwarded requests.
 const MaxText = 1024
 
 // maxSeconds is the longest TTL that a time.Duration can hold, in seconds: 292 years.
@@ -25,14 +25,13 @@ const maxSeconds = uint64(math.MaxInt64 / int64(time.Second))
 // older than this package: node ID and TTL, without an address, an instance or a
 // priority. The zero value is ready for use.
 //
-// Encode writes the fields in the order of their numbers and leaves empty ones out, so
-// equal identities have equal bytes. A TTL is written in whole seconds, as etcd grants
-// it; a fraction is rounded up, so that whoever waits for the TTL to pass never waits
-// for too short a time.
+// Encode writes the fields in the order of their numbers and leaves empty ones out, so equal
+// identities have equal bytes. A TTL is written in whole seconds, as etcd grants it; a fraction is
+// rounded up, so that a program that waits for the TTL to pass never waits for too short a time.
 //
-// Decode ignores fields it does not know, at no cost to whoever has the bytes: a
-// value that is passed on is passed on as bytes. A TTL that a time.Duration cannot
-// hold becomes the longest whole second that it can.
+// Decode ignores unknown fields. Programs that pass a value on do not lose them, because they pass
+// it on as bytes. A TTL that a time.Duration cannot hold becomes the longest whole second that it
+// can.
 type Protobuf struct{}
 
 // Encode fails, with an error that wraps eldest.ErrInvalid, if the node ID is empty, if
@@ -54,9 +53,8 @@ func (Protobuf) Encode(id Identity) ([]byte, error) {
 	return value, nil
 }
 
-// Decode fails, with an error that wraps eldest.ErrForeignValue, if value is not the
-// message, or is one that names no node, or has a text that Encode refuses. It keeps
-// nothing of value.
+// Decode fails, with an error that wraps eldest.ErrForeignValue, if value is not the message, has
+// no node ID, or has a text that Encode refuses. It keeps no reference to value.
 func (Protobuf) Decode(value []byte) (Identity, error) {
 	var m identitypb.LeaderElectionValue
 	if err := proto.Unmarshal(value, &m); err != nil {
@@ -72,7 +70,7 @@ func (Protobuf) Decode(value []byte) (Identity, error) {
 	return id, nil
 }
 
-// check says what keeps id from being a node's identity.
+// check returns why id is not a node's identity; nil: it is.
 func (id Identity) check() error {
 	for _, text := range []struct{ name, is string }{{"node ID", id.NodeID}, {"instance", id.Instance}, {"address", id.Address}} {
 		switch {

@@ -57,8 +57,8 @@ func TestRequirement38Bytes(t *testing.T) {
 	}
 }
 
-// Regression 27, the part of the decoder: a value that is not ours is foreign, with
-// what is wrong with it, and never a node without a name.
+// Regression 27, the part of the decoder: a value that is not an identity is foreign, with the
+// reason in the error, and never a node without a name.
 func TestForeignValues(t *testing.T) {
 	for name, value := range map[string][]byte{
 		"nil":                  nil,
@@ -87,7 +87,7 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// Fields of the future disturb nobody, and whoever handles the message keeps them.
+// Unknown fields do no harm, and programs that handle the message keep them.
 func TestRequirement38UnknownFieldsAreKept(t *testing.T) {
 	known := identity.Identity{NodeID: "n1", TTL: 10 * time.Second, Address: "h:1", Instance: "ab"}
 	value, err := identity.Protobuf{}.Encode(known)
@@ -106,8 +106,8 @@ func TestRequirement38UnknownFieldsAreKept(t *testing.T) {
 	require.Equal(t, value, again)
 }
 
-// The last of two fields of one number counts, as the format has it; so a value that
-// was made by joining two is still a value.
+// Of two fields with one number the last one counts, as the format defines; so a value that was
+// made by joining two is still a value.
 func TestJoinedValues(t *testing.T) {
 	id, err := identity.Protobuf{}.Decode(unhex(t, "0a 01 61 10 05 0a 01 62"))
 	require.NoError(t, err)

@@ -15,33 +15,34 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// Keeper is this process's side of its keeper. Made by Start, ended by Close. All methods are
-// safe for concurrent use. A nil *Keeper is none: Hold and Drop do nothing.
+// Keeper is this process's handle of its keeper. Made by Start, ended by Close. All methods are
+// safe for concurrent use. A nil *Keeper is no keeper: Hold and Drop do nothing.
 type Keeper struct {
 	process *os.Process
 
 	mu     sync.Mutex
-	orders *os.File // nil once nothing more can be told
+	orders *os.File // nil once no more orders can be sent
 
 	over chan struct{} // closed when the keeper has ended
 	err  error         // how; valid once over is closed
-	// ended says that Close has told it to.
+	// ended is true once Close has sent the order to end.
 	ended atomic.Bool
 }
 
-// variable is how a process knows that it is the keeper of the one with this ID.
+// variable is set in the environment of the keeper, to the ID of the process that it watches.
 const variable = "ELDEST_KEEPER_OF"
 
-// served says that Serve was called: a process that was started again would come by it.
+// served is true once Serve was called: a process that is started again will call it, too.
 var served atomic.Bool
 
-// Serve has to be called by main before Start, and before anything that only one process is to
-// do: first of all. In the keeper it does that one's work with the client that dial makes, and
+// Serve must be called by main before Start, and before anything that only one process may do:
+// first of all. In the keeper it does the work of the keeper with the client that dial makes, and
 // never returns. In all other processes it returns at once. The keeper has the same arguments and
 // environment; stdin and stdout are /dev/null.
 //
-// dial is given what Start was given: how to reach etcd, say, in a form of the program's own. It is
-// called once at a time, until it succeeds, and may return before there is a connection.
+// dial receives what Start received, for example how to reach etcd, in a format that the program
+// chooses. Calls of dial do not overlap. It is called until it succeeds, and may return before
+// there is a connection.
 func Serve(dial func(ctx context.Context, with []byte) (*clientv3.Client, error)) {
 	if of := os.Getenv(variable); of != "" {
 		code := 0
@@ -54,18 +55,18 @@ func Serve(dial func(ctx context.Context, with []byte) (*clientv3.Client, error)
 	served.Store(true)
 }
 
-// mostWith is how much Start takes for dial.
+// mostWith is the largest argument for dial that Start accepts.
 const mostWith = 1 << 20
 
 // patience is how long Start waits for the keeper to begin.
 const patience = 30 * time.Second
 
-// Start starts the keeper, and blocks until it watches this process, ctx ends, or half a minute
-// has passed. Whether it reaches etcd is not waited for. with is for dial (see Serve): at most a
-// megabyte, which no other process sees. Errors: eldest.ErrInvalid where Serve was
-// not called before; errors.ErrUnsupported on a system without pidfd; what the system says where
-// the process cannot be started. On an error nothing is left running. Close it
-// before the process becomes another program (exec).
+// Start starts the keeper, and blocks until it watches this process, ctx ends, or half a minute has
+// passed. It does not wait until the keeper reaches etcd. with is the argument for dial (see
+// Serve): at most a megabyte, which no other process sees. Errors: eldest.ErrInvalid if Serve was
+// not called before; errors.ErrUnsupported on a system without pidfd; the error of the system if
+// the process cannot be started. After an error nothing is left running. Close the keeper before
+// the process becomes another program (exec).
 func Start(ctx context.Context, with []byte) (*Keeper, error) {
 	if !served.Load() {
 		return nil, fmt.Errorf("start keeper: %w: call keeper.Serve first in main", eldest.ErrInvalid)
@@ -92,16 +93,16 @@ func Start(ctx context.Context, with []byte) (*Keeper, error) {
 	return k, nil
 }
 
-// Hold has a lease revoked when this process has died; where etcd cannot be reached, it is tried
-// for the lease's TTL, after which it has expired. It does not block. Sessions call it, if
-// lease.Config.Keeper is set.
+// Hold makes the keeper revoke a lease when this process has died. If etcd cannot be reached, the
+// keeper tries for the lease's TTL, after which the lease has expired. Hold does not block.
+// Sessions call it, if lease.Config.Keeper is set.
 func (k *Keeper) Hold(id clientv3.LeaseID, ttl time.Duration) { k.tell("hold %x %d\n", id, ttl) }
 
-// Drop takes Hold back. The lease is this process's to revoke, or to leave to another one.
+// Drop takes Hold back. This process revokes the lease, or leaves it to another one.
 func (k *Keeper) Drop(id clientv3.LeaseID) { k.tell("drop %x\n", id) }
 
-// tell writes an order. A keeper that does not read what fills a pipe would know wrong things,
-// and is worth nothing: it is killed.
+// tell sends an order. A keeper that does not read a full pipe would have wrong information and be
+// useless: it is killed.
 func (k *Keeper) tell(order string, args ...any) {
 	if k == nil {
 		return
@@ -117,7 +118,7 @@ func (k *Keeper) tell(order string, args ...any) {
 	}
 }
 
-// hangUp ends the orders. The caller holds mu.
+// hangUp closes the pipe of the orders. The caller holds mu.
 func (k *Keeper) hangUp() {
 	if k.orders != nil {
 		_ = k.orders.Close()
@@ -130,12 +131,11 @@ func (k *Keeper) kill() { _ = k.process.Kill() }
 // Pid returns the process ID of the keeper.
 func (k *Keeper) Pid() int { return k.process.Pid }
 
-// Done returns a channel that is closed when the keeper has ended: after Close, or because
-// somebody has killed it. From then on leases expire as if there never had been one; nothing
-// else changes.
+// Done returns a channel that is closed when the keeper has ended: after Close, or because it was
+// killed. From then on leases expire as without a keeper; nothing else changes.
 func (k *Keeper) Done() <-chan struct{} { return k.over }
 
-// Err returns nil while the keeper runs and after Close, else how it ended.
+// Err returns nil while the keeper runs and after Close, else how the keeper ended.
 func (k *Keeper) Err() error {
 	select {
 	case <-k.over:
@@ -148,8 +148,8 @@ func (k *Keeper) Err() error {
 	return fmt.Errorf("the keeper has ended: %w", k.err)
 }
 
-// Close ends the keeper. Leases that were held are left alone: close their sessions before. It
-// blocks until the keeper has ended, or ctx has: then the keeper is killed, and Close returns ctx's
+// Close ends the keeper. It does not revoke the leases that are held: close their sessions first.
+// It blocks until the keeper has ended, or ctx has: then it kills the keeper, and returns ctx's
 // cause.
 func (k *Keeper) Close(ctx context.Context) error {
 	if k == nil {

@@ -48,7 +48,7 @@ func lead(t *testing.T, etcd, name string, env ...string) *leader {
 		_ = l.Process.Kill()
 		_ = l.Wait()
 		if l.keeper > 0 {
-			ended(t, l.keeper) // while etcd is there
+			ended(t, l.keeper) // while etcd runs
 		}
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -58,7 +58,7 @@ func lead(t *testing.T, etcd, name string, env ...string) *leader {
 	return l
 }
 
-// lives reports whether a lease is there.
+// lives reports whether a lease exists.
 func lives(t *testing.T, cli *clientv3.Client, id clientv3.LeaseID) bool {
 	t.Helper()
 	answer, err := cli.TimeToLive(etcdtest.Context(t), id)
@@ -71,14 +71,14 @@ func gone(t *testing.T, cli *clientv3.Client, id clientv3.LeaseID) {
 	require.Eventually(t, func() bool { return !lives(t, cli, id) }, etcdtest.Patience, 5*time.Millisecond, "the lease of a dead process")
 }
 
-// ended waits until a process that is no child of this one is gone.
+// ended waits until a process that is not a child of this one has ended.
 func ended(t *testing.T, pid int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, etcdtest.Patience, 5*time.Millisecond, "the keeper goes on")
 }
 
 // TestCrash: the process of a leader is killed, and the next candidate leads, long before the lease
-// runs out.
+// expires.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Shared(t)
@@ -100,7 +100,7 @@ func TestCrash(t *testing.T) {
 	ended(t, first.keeper)
 }
 
-// TestAlive: nothing is revoked of a process that is stopped, or has become another program, or has
+// TestAlive: no lease is revoked of a process that is stopped, has become another program, has
 // abandoned its session, or whose keeper was killed.
 func TestAlive(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,8 @@ func TestAlive(t *testing.T) {
 	})
 }
 
-// TestSignals: the keeper outlives signals that are meant for its process, and a child with all
-// files of that process does not hold it up.
+// TestSignals: the keeper survives signals that are meant for its process. A child with all files
+// of that process does not delay it.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Shared(t)
@@ -153,7 +153,7 @@ func TestSignals(t *testing.T) {
 	ended(t, l.keeper)
 }
 
-// TestOrder: a process that ends in order leaves nothing.
+// TestOrder: a process that ends in order leaves no keeper and no lease.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Shared(t)
@@ -163,7 +163,7 @@ func TestOrder(t *testing.T) {
 	require.False(t, lives(t, etcd.Client(t), l.lease))
 }
 
-// TestEtcdAway: a keeper that has no client yet when its process dies goes on until it has one.
+// TestEtcdAway: a keeper that has no client yet when its process dies continues until it has one.
 func TestEtcdAway(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Shared(t)
@@ -178,7 +178,8 @@ func TestEtcdAway(t *testing.T) {
 	ended(t, l.keeper)
 }
 
-// TestNotServed: without Serve a keeper would be the whole program once more.
+// TestNotServed: Start fails if Serve was not called, because the keeper would be the whole program
+// again.
 func TestNotServed(t *testing.T) {
 	t.Parallel()
 	program := exec.Command("/proc/self/exe")
@@ -188,7 +189,7 @@ func TestNotServed(t *testing.T) {
 	require.Equal(t, "true start keeper: invalid input: call keeper.Serve first in main\n", string(said))
 }
 
-// TestTooMuch: what dial is given goes through a pipe, and into memory.
+// TestTooMuch: the argument for dial is limited, because it goes through a pipe, and into memory.
 func TestTooMuch(t *testing.T) {
 	t.Parallel()
 	_, err := keeper.Start(etcdtest.Context(t), make([]byte, 1<<20+1))
@@ -199,7 +200,7 @@ func TestTooMuch(t *testing.T) {
 	require.NoError(t, k.Err())
 }
 
-// TestShared: what others renew as well is not this process's to revoke.
+// TestShared: the keeper must not revoke a lease that other sessions renew as well.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	cfg := lease.Config{Lease: etcdtest.Shared(t).Client(t), Keeper: new(keeper.Keeper), Shared: true}

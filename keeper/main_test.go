@@ -23,8 +23,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// What the processes of these tests are told: where etcd is, in which election to stand, and what
-// to do once they lead. dialsAfter is a file before which no client is to be had.
+// The environment of the processes of these tests: where etcd is, in which election to campaign,
+// and what to do when they lead. dialsAfter is a file before which dial fails.
 const (
 	endpoints  = "KEEPER_TEST_ENDPOINTS"
 	inElection = "KEEPER_TEST_ELECTION"
@@ -60,10 +60,11 @@ func dial(_ context.Context, with []byte) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: strings.Split(string(with), ","), Logger: zap.NewNop()})
 }
 
-// ttl is longer than any of these tests waits: whose key is gone before, it was not the lease.
+// ttl is longer than any of these tests waits: a key that is deleted earlier was not deleted
+// because its lease expired.
 const ttl = 10 * time.Minute
 
-// candidate is a process with a keeper that leads, and says so.
+// candidate runs a process with a keeper that leads, and prints that.
 func candidate() error {
 	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
@@ -124,7 +125,8 @@ func candidate() error {
 	return nil
 }
 
-// allFiles are the descriptors of this process, but for the standard ones' places.
+// allFiles returns the descriptors of this process. stderr takes the place of those that are not
+// open.
 func allFiles() []uintptr {
 	files := make([]uintptr, 64)
 	for fd := range files {

@@ -16,25 +16,25 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// Revoker is a client of etcd that is kept ready for the one thing that it is for. Made by
-// NewRevoker. It is what the keeper has, and for processes that watch over others in their own way:
-// its goroutine ends with the process, which has nothing else to do, also where dial does not return.
+// Revoker is an etcd client that is kept ready to revoke leases. Made by NewRevoker. The keeper has
+// one; so can processes that watch others in their own way. Its goroutine ends with the process,
+// which has nothing else to do, also if dial does not return.
 type Revoker struct {
 	dialed chan struct{} // closed when there is a client
 	client *clientv3.Client
 }
 
 const (
-	// idle is the time between two questions that keep the connection open, and its token fresh.
+	// idle is the time between two requests that keep the connection open, and its token fresh.
 	idle = 30 * time.Second
 	// attempt bounds one request.
 	attempt = time.Second
-	// abreast is how many requests are under way at a time.
+	// abreast is the maximum number of requests under way.
 	abreast = 16
 )
 
-// NewRevoker returns at once. It dials until it has a client, and keeps its connection open. dial is
-// called once at a time.
+// NewRevoker returns at once. It dials until it has a client, and keeps its connection open. Calls
+// of dial do not overlap.
 func NewRevoker(dial func(ctx context.Context) (*clientv3.Client, error)) *Revoker {
 	e := &Revoker{dialed: make(chan struct{})}
 	go e.keepReady(dial)
@@ -54,13 +54,13 @@ func (e *Revoker) keepReady(dial func(ctx context.Context) (*clientv3.Client, er
 	close(e.dialed)
 	for ; ; time.Sleep(idle) {
 		once, cancel := context.WithTimeout(ctx, attempt)
-		_, _ = e.client.MemberList(once) // for the connection; the answer is of no use
+		_, _ = e.client.MemberList(once) // only for the connection
 		cancel()
 	}
 }
 
 // within revokes leases, and blocks until etcd has answered for each or the time is over; then it
-// returns what failed. One that is gone is a success.
+// returns the errors. A lease that does not exist is a success.
 func (e *Revoker) within(d time.Duration, leases []clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -81,14 +81,15 @@ func (e *Revoker) within(d time.Duration, leases []clientv3.LeaseID) error {
 	return errors.Join(failed...)
 }
 
-// promptly is how long Farewell tries before it lets go of the standard streams.
+// promptly is how long Farewell tries before it redirects the standard streams.
 const promptly = 2 * time.Second
 
-// Farewell revokes leases of a process that is dead, as the last that its keeper does. It blocks until
-// etcd has answered for each, or the longest TTL of them has passed, and then returns what failed. A
-// lease that is gone is a success. After two seconds without success it says so on stderr and then has
-// the process's standard streams end in /dev/null: who started the program may wait for the end of
-// those, to start it anew, and is not to wait for etcd.
+// Farewell revokes the leases of a dead process, as the last action of its keeper. It blocks until
+// etcd has answered for each, or the longest TTL of them has passed, and then returns the errors. A
+// lease that does not exist is a success. After two seconds without success it reports that on
+// stderr and then redirects the process's standard streams to /dev/null: the program that started
+// the process may wait for the end of those streams before it restarts it, and must not wait for
+// etcd.
 func (e *Revoker) Farewell(longest time.Duration, leases ...clientv3.LeaseID) error {
 	err := e.within(min(promptly, longest), leases)
 	if err == nil || longest <= promptly {

@@ -18,17 +18,17 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// keeper is the keeper's process.
+// keeper is the state of the keeper's process.
 type keeper struct {
 	parent int               // a pidfd
 	orders subprocess.Orders // until there can be no more
 	begun  bool              // the first order was read
 	with   []byte
 	leases map[clientv3.LeaseID]time.Duration // their TTLs
-	ended  bool                               // an order said so
+	ended  bool                               // the order to end was read
 }
 
-// serve is the keeper's whole life.
+// serve is the main function of the keeper.
 func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, error)) error {
 	k, err := begin(parent)
 	report := ready
@@ -40,9 +40,10 @@ func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, 
 	if err != nil {
 		return err
 	}
-	// A user who kills all processes of the program by its name does not mean this one.
+	// The keeper has a name of its own, so that it survives when a user kills the processes of the
+	// program by name.
 	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
-	// Signals to a whole process group are meant for the program, whose end is waited for.
+	// Signals to a whole process group are meant for the program. The keeper waits for its end.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	etcd := NewRevoker(func(ctx context.Context) (*clientv3.Client, error) { return dial(ctx, k.with) })
 	dead, err := k.wait()
@@ -79,9 +80,9 @@ func begin(parent string) (*keeper, error) {
 	return k, nil
 }
 
-// wait obeys orders until the process is dead, or the keeper is not needed any more: an order said
-// so, or the orders have ended without one and the process lives. Then that has become another
-// program (exec), and its leases expire.
+// wait carries out orders until the process is dead, or the keeper is not needed any more: after
+// the order to end, or if the pipe of the orders is closed without it and the process lives. Then
+// the process has become another program (exec), and its leases expire.
 func (k *keeper) wait() (dead bool, err error) {
 	limit, orders := -1, int32(subprocess.OrdersFD)
 	for {
@@ -95,14 +96,14 @@ func (k *keeper) wait() (dead bool, err error) {
 		case n == 0:
 			return false, nil
 		}
-		// All orders that are there come first: one may drop a lease.
+		// All orders that have arrived come first: one may drop a lease.
 		if fds[1].Revents != 0 {
 			more, err := k.read()
 			if err != nil {
 				return false, err
 			}
 			if !more {
-				orders, limit = -1, int(subprocess.Dying.Milliseconds()) // poll leaves out -1
+				orders, limit = -1, int(subprocess.Dying.Milliseconds()) // poll ignores -1
 			}
 		}
 		if k.ended || fds[0].Revents != 0 {
@@ -111,7 +112,7 @@ func (k *keeper) wait() (dead bool, err error) {
 	}
 }
 
-// read obeys the orders that are there, and reports whether there may be more.
+// read carries out the orders that have arrived, and reports whether there may be more.
 func (k *keeper) read() (more bool, err error) {
 	lines, more, err := k.orders.Read()
 	for _, line := range lines {

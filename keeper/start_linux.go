@@ -16,13 +16,13 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// ready is what the keeper reports once it watches.
+// ready is what the keeper reports when it watches the process.
 const ready = "ready"
 
 var errEnded = errors.New("it ended by itself")
 
-// start starts the keeper's process, whose first order is what is given to dial. begun gets nil when
-// it watches this one, or why it does not.
+// start starts the keeper's process, with the argument for dial as its first order. begun receives
+// nil when the keeper watches this process, or the reason why it does not.
 func start(with []byte) (k *Keeper, begun chan error, err error) {
 	fd, err := subprocess.Open(os.Getpid())
 	if err != nil {
@@ -33,7 +33,7 @@ func start(with []byte) (k *Keeper, begun chan error, err error) {
 	cmd.Args = os.Args
 	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(os.Getpid()))
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal's signals
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signals of a terminal
 	orders, reports, err := subprocess.Start(cmd, cmd.Start)
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +42,7 @@ func start(with []byte) (k *Keeper, begun chan error, err error) {
 	begun = make(chan error, 1)
 	go func() {
 		defer close(k.over)
-		// It reads nothing else before, and there is nothing else to write yet.
+		// The keeper reads this first, and nothing else is written yet.
 		if _, err := fmt.Fprintf(orders, "%x\n", with); err != nil {
 			k.kill()
 		}

@@ -13,8 +13,7 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// FuzzEnd holds End against the definition, against a search that knows no
-// shortcut, and against etcd's own client.
+// FuzzEnd compares End with the definition, with an exhaustive search, and with etcd's own client.
 func FuzzEnd(f *testing.F) {
 	for _, seed := range []struct{ prefix, key string }{
 		{"", ""}, {"\xff", "\xff\xff"}, {"a", "b"}, {"a\xff", "a\xff\xff\xff"}, {"svc/", "svc/1"}, {"svc/", "svc0"},
@@ -31,9 +30,9 @@ func FuzzEnd(f *testing.F) {
 	})
 }
 
-// slowEnd finds the end among all candidates for it: each way of cutting the
-// prefix off and raising the last byte by one. The smallest that is greater than
-// the prefix followed by as many 0xFF as one likes is the end.
+// slowEnd finds the end among all possible ends: each prefix of the prefix with its last byte plus
+// one. The end is the smallest of them that is greater than the prefix followed by any number of
+// 0xFF.
 func slowEnd(prefix string) string {
 	beyond := prefix + strings.Repeat("\xff", len(prefix)+2)
 	best := "\x00"
@@ -50,29 +49,28 @@ func slowEnd(prefix string) string {
 	return best
 }
 
-// FuzzRange: of all keys that there can be, the range of an election holds those of its
-// own candidates and of no other election's; whatever else lies in it is foreign. And
-// what Candidate makes, Parse takes back.
+// FuzzRange: of all possible keys, the range of an election contains those of its own candidates
+// and of no other election's; every other key in it is foreign. Parse reverses Candidate.
 func FuzzRange(f *testing.F) {
 	for _, seed := range []struct {
 		election, key string
 		lease         int64
 	}{
 		{"svc", "svc/2a", 42},
-		{"svc", "svc/2A", 1},             // not as it is written
-		{"svc", "svc/a/2a", 1},           // nested: nobody's
-		{"svc", "svc0/2a", 0x30},         // the next election but for a byte
+		{"svc", "svc/2A", 1},             // not formatted like that
+		{"svc", "svc/a/2a", 1},           // nested: of no election
+		{"svc", "svc0/2a", 0x30},         // differs from the election in one byte
 		{"svc", "svc", 7},                // the name alone
 		{"svc", "svc/", 7},               // the prefix alone
 		{"svc", "svc0", 7},               // the end of the range
 		{"svc", "svc/\xff\xff", 1 << 40}, // the far end of it
 		{"\xff", "\xff/7fffffffffffffff", 1 << 62},
-		{"\xff", "\xff/8000000000000000", 1}, // more than a lease can be
+		{"\xff", "\xff/8000000000000000", 1}, // larger than any lease
 		{"\xff\xff", "\xff/1", 1},
 		{"", "/1", 0},
 		{"a/b", "a/b/1", 1},
-		{"\x1b[31m", "\x1b[31m/1", 1}, // a name that a terminal would obey
-		{"\u202e", "\u202e/1", 1},     // and one that turns what follows
+		{"\x1b[31m", "\x1b[31m/1", 1}, // a name with a control sequence
+		{"\u202e", "\u202e/1", 1},     // and one that reverses the text after it
 		{strings.Repeat("n", keys.MaxName+1), "n/1", 1},
 	} {
 		f.Add(seed.election, seed.key, seed.lease)
@@ -109,8 +107,8 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// ownerOf reads a key as its definition has it, without what is tested: a name, the
-// first slash, and a positive number as %x writes it.
+// ownerOf parses a key by its definition, without the tested code: a name, the first slash, and a
+// positive number as %x formats it.
 func ownerOf(key string) (election string, lease int64, ok bool) {
 	election, id, ok := strings.Cut(key, "/")
 	if !ok || election == "" || len(election) > keys.MaxName || len(id) == 0 || len(id) > 16 || id[0] == '0' {
@@ -126,8 +124,8 @@ func ownerOf(key string) (election string, lease int64, ok bool) {
 	return election, lease, true
 }
 
-// requirePlain holds that an error can be shown: it may quote what it refuses, whatever
-// that would do to a terminal.
+// requirePlain requires that an error is safe to print: it may quote a refused name with any
+// control characters.
 func requirePlain(t *testing.T, err error) {
 	t.Helper()
 	for _, r := range err.Error() {
@@ -135,7 +133,7 @@ func requirePlain(t *testing.T, err error) {
 	}
 }
 
-// FuzzRegression17NamesDoNotCollide: no election sees a key of another.
+// FuzzRegression17NamesDoNotCollide: no election's range contains a key of another.
 func FuzzRegression17NamesDoNotCollide(f *testing.F) {
 	f.Add("a", "ab", int64(1))
 	f.Add("a", "a\xff", int64(1))

@@ -15,8 +15,8 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// TestKeysEqualThoseOfEtcdsElections has a candidate of etcd's own package stand
-// and compares its key, byte by byte, with ours for the same lease.
+// TestKeysEqualThoseOfEtcdsElections has a candidate of etcd's own package campaign and compares
+// its key, byte for byte, with the key of Eldest for the same lease.
 func TestKeysEqualThoseOfEtcdsElections(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -25,7 +25,7 @@ func TestKeysEqualThoseOfEtcdsElections(t *testing.T) {
 		for _, want := range []clientv3.LeaseID{0, 0xa, 0x0123456789abcdef} {
 			lease, err := cli.Grant(ctx, 600)
 			if want != 0 {
-				_, _ = cli.Revoke(ctx, want) // of the election before; absent at first
+				_, _ = cli.Revoke(ctx, want) // of the election before; does not exist at first
 				lease, err = grant(ctx, cli, want)
 			}
 			require.NoError(t, err)
@@ -47,8 +47,8 @@ func TestKeysEqualThoseOfEtcdsElections(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsANamespace: what a name with slashes would be for, a namespace
-// does, and the keys on the wire are those of etcd's election in that directory.
+// TestDirectoryIsANamespace: a namespace replaces names with slashes, and the keys on the wire are
+// those of etcd's election in that directory.
 func TestDirectoryIsANamespace(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -66,8 +66,7 @@ func TestDirectoryIsANamespace(t *testing.T) {
 	require.Equal(t, keys.Candidate("svc", int64(session.Lease())), string(resp.Kvs[0].Key))
 }
 
-// grant asks for a lease with an ID of one's own choice, which the client has no
-// method for.
+// grant requests a lease with a given ID, for which the client has no method.
 func grant(ctx context.Context, cli *clientv3.Client, id clientv3.LeaseID) (*clientv3.LeaseGrantResponse, error) {
 	resp, err := pb.NewLeaseClient(cli.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 600, ID: int64(id)})
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// MaxName is the longest name of an election, in bytes. etcd has no limit of its
-// own below the request size; a name is repeated in every key and every
-// comparison, so a kilobyte is generous.
+// MaxName is the longest name of an election, in bytes. etcd's only limit is the request size;
+// every key and every comparison contains the name, so a kilobyte is generous.
 const MaxName = 1024
 
 const separator = "/"
 
-// Check returns nil when name may name an election, else an error that wraps
-// eldest.ErrInvalid and says what is wrong with it.
+// Check returns nil if name is a valid name of an election, otherwise an error that wraps
+// eldest.ErrInvalid and says what is wrong.
 func Check(name string) error {
 	switch {
 	case name == "":
@@ -32,53 +31,52 @@ func Check(name string) error {
 	return nil
 }
 
-// Prefix returns what every candidate key of the election starts with. name must
-// have passed Check.
+// Prefix returns the prefix of every candidate key of the election. name must have passed Check.
 func Prefix(name string) string { return name + separator }
 
-// Candidate returns the key of the candidate that holds lease in the election.
-// name must have passed Check, lease must be positive.
+// Candidate returns the key of the candidate with the lease in the election. name must have passed
+// Check, lease must be positive.
 func Candidate(name string, lease int64) string {
 	return Prefix(name) + strconv.FormatInt(lease, 16)
 }
 
-// mailboxes is what the key of every mailbox starts with. No election's range holds
-// such a key: its name would have to be empty or have a slash in it.
+// mailboxes is the prefix of every request key. No election's range contains such a key: its name
+// would have to be empty or contain a slash.
 const mailboxes = "/eldest/ask/"
 
-// newest is what the key of every pointer starts with; see mailboxes.
+// newest is the prefix of every pointer; see mailboxes.
 const newest = "/eldest/newest/"
 
-// Mailbox returns the key of the mailbox of the candidate that holds lease in the
-// election: where it can be asked for something. It lies outside the election's range,
-// so nobody takes it for a candidate. name must have passed Check, lease must be positive.
+// Mailbox returns the request key of the candidate with the lease in the election: other clients
+// write requests to it. It is outside the election's range, so no client counts it as a candidate.
+// name must have passed Check, lease must be positive.
 func Mailbox(name string, lease int64) string {
 	return mailboxes + Candidate(name, lease)
 }
 
-// Newest returns the key of an election's pointer, which names the candidate that registered
-// last. It lies outside the election's range. name must have passed Check.
+// Newest returns the key of an election's pointer, which names the candidate that registered last.
+// It is outside the election's range. name must have passed Check.
 func Newest(name string) string { return newest + name }
 
-// beats is what the key of every session's heartbeats starts with; see mailboxes.
+// beats is the prefix of the key of every session's heartbeats; see mailboxes.
 const beats = "/eldest/beat/"
 
-// Beat returns the key of the heartbeats of the session that holds lease, which must be positive. It
-// lies outside every election's range.
+// Beat returns the key of the heartbeats of the session with the lease, which must be positive. It
+// is outside every election's range.
 func Beat(lease int64) string { return beats + strconv.FormatInt(lease, 16) }
 
-// Beats returns the half-open range [begin, end) that holds the heartbeats of all sessions.
+// Beats returns the half-open range [begin, end) of the heartbeats of all sessions.
 func Beats() (begin, end string) { return beats, End(beats) }
 
-// MailboxRange returns the half-open range [begin, end) that holds the mailboxes of the
-// election's candidates and of no other's.
+// MailboxRange returns the half-open range [begin, end) of the request keys of the election's
+// candidates and of no other election's.
 func MailboxRange(name string) (begin, end string) {
 	begin = mailboxes + Prefix(name)
 	return begin, End(begin)
 }
 
-// ParseMailbox returns the lease of the candidate whose mailbox in the election the key
-// is. For any other key it returns an error that wraps eldest.ErrForeignKey.
+// ParseMailbox returns the lease of the candidate with this request key in the election. For any
+// other key it returns an error that wraps eldest.ErrForeignKey.
 func ParseMailbox(name, key string) (lease int64, err error) {
 	inner, ok := strings.CutPrefix(key, mailboxes)
 	if !ok {
@@ -87,19 +85,18 @@ func ParseMailbox(name, key string) (lease int64, err error) {
 	return Parse(name, inner)
 }
 
-// Range returns the half-open range [begin, end) that holds the keys of the
-// election and of no other.
+// Range returns the half-open range [begin, end) of the keys of the election and of no other.
 func Range(name string) (begin, end string) {
 	begin = Prefix(name)
 	return begin, End(begin)
 }
 
-// End returns the smallest key that is greater than every key with the given
-// prefix: the prefix, without trailing 0xFF bytes, its last byte plus one. Where
-// nothing is left (the prefix is empty or all 0xFF) there is no such key, and
-// End returns "\x00", which etcd reads as "to the end of all keys".
+// End returns the smallest key that is greater than every key with the given prefix: the prefix
+// without trailing 0xFF bytes, its last byte plus one. If no byte is left (the prefix is empty or
+// all 0xFF) there is no such key, and End returns "\x00", which means "to the end of all keys" in
+// etcd.
 func End(prefix string) string {
-	// By hand: the strings package trims runes, and these are bytes.
+	// Not with package strings, which trims runes: these are bytes.
 	for last := len(prefix) - 1; last >= 0; last-- {
 		if prefix[last] < 0xFF {
 			return prefix[:last] + string([]byte{prefix[last] + 1})
@@ -110,17 +107,16 @@ func End(prefix string) string {
 
 var errShape = errors.New("want <election>/<lease id in lower-case hex>")
 
-// Parse returns the lease that a candidate key of the election names. For any
-// other key, one that Candidate would not have made, it returns an error that
-// wraps eldest.ErrForeignKey.
+// Parse returns the lease in a candidate key of the election. For any other key, which Candidate
+// would not have returned, it returns an error that wraps eldest.ErrForeignKey.
 func Parse(name, key string) (lease int64, err error) {
 	id, ok := strings.CutPrefix(key, Prefix(name))
 	if !ok {
 		return 0, fmt.Errorf("%w: %q: %w", eldest.ErrForeignKey, key, errShape)
 	}
 	lease, err = strconv.ParseInt(id, 16, 64)
-	// Parsing is more liberal than printing (upper case, padding, a sign): only
-	// what prints back to the same key is a candidate's.
+	// ParseInt accepts more than FormatInt returns (upper case, padding, a sign): a candidate key
+	// must format back to the same key.
 	if err != nil || lease <= 0 || Candidate(name, lease) != key {
 		return 0, fmt.Errorf("%w: %q: %w", eldest.ErrForeignKey, key, errShape)
 	}

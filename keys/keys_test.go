@@ -17,7 +17,7 @@ import (
 func TestCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		election string
-		wrong    string // part of the message; empty: the name is fine
+		wrong    string // part of the message; empty: the name is valid
 	}{
 		"one byte":            {"a", ""},
 		"words":               {"orders-leader.v2", ""},
@@ -118,8 +118,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestRegression17NamesDoNotCollide holds the pairs that collide elsewhere against
-// each other: no key of the one lies in the range of the other.
+// TestRegression17NamesDoNotCollide compares pairs of names that collide in other libraries: no key
+// of the one is in the range of the other.
 func TestRegression17NamesDoNotCollide(t *testing.T) {
 	names := []string{
 		"a", "ab", "abc", "b", "svc", "svc0", "svc.", "svc-a", "SVC", "leader", "leaderX",
@@ -140,7 +140,7 @@ func TestRegression17NamesDoNotCollide(t *testing.T) {
 	}
 }
 
-// requireApart holds a candidate of one election against another election.
+// requireApart requires that a candidate of one election is outside another election.
 func requireApart(t *testing.T, mine, other string, lease int64) {
 	t.Helper()
 	key := keys.Candidate(mine, lease)

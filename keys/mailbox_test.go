@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// The key of heartbeats lies in no election's range: its name would have to be empty.
+// The key of heartbeats is in no election's range: the election's name would have to be empty.
 func TestBeat(t *testing.T) {
 	require.Equal(t, "/eldest/beat/2a", keys.Beat(42))
 	begin, end := keys.Beats()
@@ -32,8 +32,8 @@ func TestMailbox(t *testing.T) {
 	}
 }
 
-// No election's range holds a mailbox, of its own candidates or of any other's, and no
-// election sees the mailboxes of another.
+// No election's range contains a request key, of its own candidates or of others, and no election
+// contains the request keys of another.
 func FuzzMailbox(f *testing.F) {
 	f.Add("svc", "svc", int64(42))
 	f.Add("eldest", "ask", int64(1))

@@ -10,8 +10,8 @@ type bootClock struct{}
 
 func (bootClock) Now() time.Duration {
 	var ts unix.Timespec
-	// The call fails only for an unknown clock or a bad pointer; boot has
-	// checked the former.
+	// The call fails only for an unknown clock or a bad pointer; boot has checked that the clock is
+	// known.
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	return time.Duration(ts.Nano())
 }

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Row 14: the clock that is read where the user names none is the one that goes on in
-// suspend. That it jumps cannot be shown without a suspend, but which one it is can:
-// CLOCK_BOOTTIME counts from the boot, Go's monotonic clock from the program's start.
+// Row 14: the default clock is the clock that continues during a suspend. Its jump cannot be shown
+// without a suspend, but which clock it is can: CLOCK_BOOTTIME counts from the boot, Go's monotonic
+// clock from the start of the program.
 //
-// Fails when Boot, the default or a pulse's is Go's monotonic clock.
+// Fails if Boot, the default or the clock of a Liveness is Go's monotonic clock.
 func TestRegression14ClockOfSuspend(t *testing.T) {
 	read := func() time.Duration {
 		var ts unix.Timespec

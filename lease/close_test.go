@@ -54,8 +54,8 @@ func TestCloseRevokes(t *testing.T) {
 	})
 }
 
-// TestRegression6CloseDeadThenLive: with a dead context Close reports that, and
-// the lease is revoked in the background; with a live one it waits for that.
+// TestRegression6CloseDeadThenLive: with a context that has ended Close returns its error, and the
+// lease is revoked in the background; with a live context Close waits for that.
 func TestRegression6CloseDeadThenLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -76,8 +76,8 @@ func TestRegression6CloseDeadThenLive(t *testing.T) {
 	})
 }
 
-// TestCloseWhileEtcdIsAway: Close ends with its context; the clean-up goes on, one
-// attempt after another, until etcd is back.
+// TestCloseWhileEtcdIsAway: Close ends with its context; the revocation is repeated until etcd is
+// available again.
 func TestCloseWhileEtcdIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -97,8 +97,8 @@ func TestCloseWhileEtcdIsAway(t *testing.T) {
 	})
 }
 
-// TestCloseIsBounded: without an answer, Close ends when the lease has expired by
-// itself, even if its own context has no end, and says so each time.
+// TestCloseIsBounded: without an answer, Close ends when the lease has expired by itself, even if
+// its own context has no end, and each call returns the same error.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -114,15 +114,15 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 }
 
-// TestRevocationRefused: what will not change is not asked again.
+// TestRevocationRefused: a permanent refusal is not repeated.
 func TestRevocationRefused(t *testing.T) {
 	for name, err := range map[string]error{
 		"permission": rpctypes.ErrPermissionDenied,
-		"closed":     context.Canceled, // which no context of ours explains
+		"closed":     context.Canceled, // without the end of one of our contexts
 	} {
 		told := err
 		if errors.Is(err, context.Canceled) {
-			told = eldest.ErrClosed // and not what would be taken for the caller's own end
+			told = eldest.ErrClosed // not an error that looks like the end of the caller's context
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestRevocationOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// TestCloseDuringARenewal: the renewal under way is broken off, its reply counts
-// for nothing, and the revocation comes after it.
+// TestCloseDuringARenewal: the renewal in progress is cancelled, its reply is ignored, and the
+// revocation is sent after it.
 func TestCloseDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -160,7 +160,7 @@ func TestCloseDuringARenewal(t *testing.T) {
 		s.renew = []reply{func(ctx context.Context) (int64, error) {
 			close(renewing)
 			<-ctx.Done()
-			return 10, nil // the reply was there already
+			return 10, nil // the reply had arrived already
 		}}
 		var r record
 		cfg := s.config(0)
@@ -175,8 +175,8 @@ func TestCloseDuringARenewal(t *testing.T) {
 	})
 }
 
-// TestLossRevokes: a session that was lost to the deadline revokes its lease, in
-// case that etcd can be reached after all, so that the successor waits less.
+// TestLossRevokes: a session that was lost at the deadline revokes its lease, in case etcd is
+// available after all, so that the successor waits for a shorter time.
 func TestLossRevokes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -191,10 +191,10 @@ func TestLossRevokes(t *testing.T) {
 	})
 }
 
-// Regression 45: a lease whose revocation is on its way, or may be, is not resumed in this
-// process: the revocation would end the resumed session. A refusal is an answer.
+// Regression 45: a lease whose revocation is on its way, or may be, is not resumed in this process:
+// the revocation would end the resumed session. A refusal is an answer.
 //
-// Broken by forgetting with the session what was sent.
+// Fails if the process forgets sent requests when the session ends.
 func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		revoke  reply
@@ -203,7 +203,7 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 		"no answer": {hole, false},
 		"doubtful":  {fail(errAway), false},
 		"refused":   {fail(rpctypes.ErrPermissionDenied), true},
-		"too late":  {late(time.Second, ok(0)), false}, // and not waited for
+		"too late":  {late(time.Second, ok(0)), false}, // and Close does not wait for it
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -226,10 +226,10 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 	}
 }
 
-// Regression 45: a session that is lost revokes its lease a moment later. A Resume between
-// the two is refused as well.
+// Regression 45: a session that is lost revokes its lease a moment later. A Resume between the two
+// is also refused.
 //
-// Broken by noting the revocation when it is sent.
+// Fails if the revocation is recorded only when it is sent.
 func TestResumeJustBeforeTheRevocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -256,8 +256,8 @@ func TestResumeJustBeforeTheRevocation(t *testing.T) {
 	})
 }
 
-// TestSharedLeaseIsLeftAlone: what one of several sessions on a lease has lost may be kept
-// by another; only Close revokes it.
+// TestSharedLeaseIsLeftAlone: a lease that one of several sessions has lost may be renewed by
+// another; only Close revokes it.
 func TestSharedLeaseIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -302,8 +302,7 @@ func TestAbandonSendsNothing(t *testing.T) {
 	})
 }
 
-// TestSessionConcurrentSafe uses everything at once, while renewals fail and
-// succeed.
+// TestSessionConcurrentSafe calls all methods concurrently, while renewals fail and succeed.
 func TestSessionConcurrentSafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -350,8 +349,8 @@ func TestSessionConcurrentSafe(t *testing.T) {
 	})
 }
 
-// TestForfeitIsALoss: an owner that gives up before the deadline has lost the session, as
-// far as everybody else can tell.
+// TestForfeitIsALoss: a session that its owner forfeits before the deadline has the state, error
+// and hooks of a lost session.
 func TestForfeitIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

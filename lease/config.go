@@ -13,26 +13,26 @@ import (
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// Config says how a session gets and keeps its lease. Only Lease is required.
-// It is copied by Open and Resume; changing it afterwards has no effect.
+// Config says how a session gets and keeps its lease. Only Lease is required. Open and Resume copy
+// it; later changes have no effect.
 type Config struct {
-	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one.
-	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends,
-	// and the keep-alive stream of a *clientv3.Client whose Lease nobody has replaced.
+	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one. A session calls
+	// Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends, and, if
+	// Lease is a *clientv3.Client whose Lease field was not replaced, its keep-alive stream.
 	Lease clientv3.Lease
 
-	// Majority confirms that a renewal was answered by etcd's leader and not by one
-	// that had been replaced without knowing (see the package comment). nil means
-	// Lease, if it lists etcd's members as a *clientv3.Client does. One that does not, such
-	// as a namespaced one or a client put together without a Cluster, is refused without a
-	// Majority: give the client that it is made of, or Unconfirmed{}. Renewals
-	// whose replies carry no Raft term (gRPC proxies) count as they are.
+	// Majority confirms that a renewal was answered by etcd's current leader and not by a replaced
+	// leader that has not noticed it yet (see the package comment). nil means Lease, if it lists
+	// etcd's members as a *clientv3.Client does. A Lease that does not, such as a namespaced client
+	// or a client without a Cluster, is refused without a Majority: set it to the underlying
+	// client, or to Unconfirmed{}. Renewals whose replies contain no Raft term (gRPC proxies) count
+	// without a confirmation.
 	Majority Majority
 
-	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second round
-	// up; negative ones and those over MaxTTL are refused. The server may grant
-	// more: by default it grants at least 2 s (1.5 election timeouts, rounded
-	// up). What it granted is in Session.TTL, and only that is used.
+	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second are rounded up;
+	// negative TTLs and those over MaxTTL are refused. The server may grant more: by default it
+	// grants at least 2 s (1.5 election timeouts, rounded up). Session.TTL is the granted TTL, and
+	// only that is used.
 	TTL time.Duration
 
 	// Margin is subtracted from the granted TTL (see the package comment). 0
@@ -40,74 +40,71 @@ type Config struct {
 	// Invariant: 0 <= Margin < TTL.
 	Margin time.Duration
 
-	// Clock is read for every deadline. nil means Boot(). It is read under the session's
-	// lock: it must not call the session.
+	// Clock is read for every deadline. nil means Boot(). It is read under the session's lock: it
+	// must not call the session.
 	Clock Clock
 
-	// Renewal gives the rhythm for a granted TTL; it is asked again when the
-	// server changes the TTL. nil means DefaultRenewal.
+	// Renewal returns the renewal intervals for a granted TTL; it is called again when the server
+	// changes the TTL. nil means DefaultRenewal.
 	Renewal func(granted time.Duration) Renewal
 
-	// Liveness, if not nil, must be beating for the session to be opened and renewed: the
-	// application's own sign of life. While it is silent, attempts fail with
-	// eldest.ErrUnresponsive as if etcd had refused them; nothing is sent.
+	// Liveness, if not nil, is the application's liveness probe: the session is opened and
+	// renewed only while it is alive. Otherwise attempts fail with eldest.ErrUnresponsive as if
+	// etcd had refused them; nothing is sent.
 	Liveness *Liveness
 
-	// Shared says that others may renew the lease as well: a session that is lost then
-	// leaves it alone, to live or to expire, where it would else have it revoked. Close
-	// of one that lives still revokes.
+	// Shared says that other processes may renew the lease as well: a session that is lost then
+	// leaves it to live or to expire; otherwise it would revoke it. Close of a live session revokes
+	// it in both cases.
 	Shared bool
 
-	// Keeper, if not nil, revokes the lease when this process has died: then nobody has to
-	// wait until it expires. It must reach the same etcd. Not for a lease that is Shared, and not
-	// for one that an heir of this process is to Resume after its death: while etcd does not
+	// Keeper, if not nil, revokes the lease when this process has crashed, so that no candidate has
+	// to wait until it expires. It must use the same etcd. It must not be set for a lease that is
+	// Shared or that another process is to Resume after this one has crashed: while etcd does not
 	// answer, the keeper tries for one TTL.
 	Keeper *keeper.Keeper
 
-	// Heartbeat, if not zero, lets a successor lead sooner than the lease expires. Not for a lease
-	// that is Shared.
+	// Heartbeat, if not zero, lets a successor lead before the lease expires. It must be zero if
+	// the lease is Shared.
 	Heartbeat Heartbeat
 
-	// Backoff gives the pause after the n-th failed attempt in a row, from 0, of
-	// granting, renewing and revoking. nil means doubling from 25 ms to 1 s with
-	// jitter. A pause is 5 ms at least, whatever the function returns.
+	// Backoff returns the pause after the n-th failed attempt in a row, from 0, to grant, renew or
+	// revoke. nil means doubling from 25 ms to 1 s with jitter. A pause is at least 5 ms, whatever
+	// the function returns.
 	Backoff func(attempt int) time.Duration
 
-	// Hooks are told what happens. See Hooks for the calling rules.
+	// Hooks are called for the session's events. See Hooks for the calling rules.
 	Hooks Hooks
 }
 
-// Renewal is the rhythm in which a lease is renewed.
+// Renewal has the intervals of a lease's renewals.
 type Renewal struct {
 	// Every is the time between a successful renewal and the next one; each
 	// pause is shortened by up to a tenth of it, at random.
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration
-	// Timeout bounds a single attempt, and the question to the majority that confirms
-	// it. When half of it has gone by without an answer, the same is asked once
-	// more beside. After an attempt that failed it is doubled, up to a quarter of the
-	// time left.
+	// Timeout bounds a single attempt, and the request to the majority that confirms it. When half
+	// of it has passed without an answer, the request is hedged: sent a second time. After a failed
+	// attempt Timeout is doubled, up to a quarter of the time left.
 	// Invariant: 0 < Timeout.
 	Timeout time.Duration
 }
 
-// DefaultRenewal renews every TTL/4 with attempts of TTL/12. Measured against a
-// cluster of three with one member that swallows everything: no lease lost in 15
-// tries, where one long stream lost 5. In virtual time, with the members drawn at
-// random: none of 100 sessions lost in five minutes.
+// DefaultRenewal renews every TTL/4 with attempts of TTL/12. Measured with a cluster of three with
+// one member that swallows everything: no lease lost in 15 tries; with one long stream 5 were lost.
+// In virtual time, with the members chosen at random: none of 100 sessions lost in five minutes.
 func DefaultRenewal(granted time.Duration) Renewal {
 	return Renewal{Every: granted / 4, Timeout: granted / 12}
 }
 
-// Check refuses what Open would refuse before it sends anything, other than a missing
-// Lease: for whoever fills that in later. The error wraps eldest.ErrInvalid.
+// Check returns the error that Open would return before it sends anything, except for a missing
+// Lease, for callers that set it later. The error wraps eldest.ErrInvalid.
 func (c Config) Check() error {
 	_, err := c.filled().wanted()
 	return err
 }
 
-// withDefaults fills in what was left out and refuses what cannot work for any
-// TTL.
+// withDefaults fills in missing fields and refuses values that are wrong for every TTL.
 func (c Config) withDefaults() (Config, error) {
 	if absent.Client(c.Lease) {
 		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
@@ -134,8 +131,8 @@ func (c Config) filled() Config {
 	return c
 }
 
-// wanted returns the TTL to ask for, in seconds, and refuses one for which the
-// margin or the rhythm cannot work.
+// wanted returns the TTL to request, in seconds, and refuses a TTL that the margin or the renewal
+// intervals do not fit.
 func (c Config) wanted() (int64, error) {
 	ttl, err := seconds(c.TTL)
 	if err == nil {
@@ -150,7 +147,7 @@ func (c Config) wanted() (int64, error) {
 	return ttl, err
 }
 
-// signs refuses signs of life and of death that cannot be worked with.
+// signs refuses a Keeper, Heartbeat or Liveness that cannot be used.
 func (c Config) signs() error {
 	if c.Shared && c.Keeper != nil {
 		return fmt.Errorf("%w: Config.Keeper is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
@@ -161,7 +158,7 @@ func (c Config) signs() error {
 	return c.Liveness.check()
 }
 
-// rhythm is everything that follows from a granted TTL.
+// rhythm returns the margin and the intervals for a granted TTL.
 func (c Config) rhythm(granted time.Duration) (core.Rhythm, error) {
 	margin, err := marginOf(c.Margin, granted)
 	if err != nil {

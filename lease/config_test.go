@@ -11,8 +11,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// TestAskedTTL: what is asked for is what was wanted, rounded up; what counts is
-// what was granted.
+// TestAskedTTL: the requested TTL is the configured one, rounded up; the granted one counts.
 func TestAskedTTL(t *testing.T) {
 	for wanted, asked := range map[time.Duration]int64{
 		0: 10, 1: 1, 900 * time.Millisecond: 1, time.Second: 1, 1900 * time.Millisecond: 2, time.Minute: 60, lease.MaxTTL: 86400,
@@ -28,8 +27,7 @@ func TestAskedTTL(t *testing.T) {
 	}
 }
 
-// TestDefaults: a Config with nothing but the lease works, with a clock that is
-// not virtual.
+// TestDefaults: a Config with only the lease works, with a clock that is not virtual.
 func TestDefaults(t *testing.T) {
 	s := newServer()
 	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
@@ -52,13 +50,13 @@ func TestStateString(t *testing.T) {
 func TestClocksGoOn(t *testing.T) {
 	for _, c := range []lease.Clock{lease.Boot(), lease.Monotonic()} {
 		before := c.Now()
-		for c.Now() == before { // a clock that stands still hangs here
+		for c.Now() == before { // hangs if the clock does not advance
 		}
 		require.Greater(t, c.Now(), before)
 	}
 }
 
-// Check says of a config without a client what Open would say of one with it.
+// Check returns for a config without a client what Open would return for it with one.
 func TestCheck(t *testing.T) {
 	require.NoError(t, lease.Config{}.Check())
 	require.NoError(t, lease.Config{TTL: 3 * time.Second, Margin: time.Second}.Check())

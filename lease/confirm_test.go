@@ -19,11 +19,10 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// members is a lease server whose replies bear a Raft term, and the majority that
-// is asked about them.
+// members is a lease server whose replies have a Raft term, and the majority that confirms them.
 type members struct {
 	*server
-	term    uint64 // of the renewals
+	term    uint64 // of the replies to renewals
 	answers []majorityAnswer
 	asked   atomic.Int32
 }
@@ -61,8 +60,8 @@ func majorityHangs(ctx context.Context) (uint64, error) {
 	return 0, ctx.Err()
 }
 
-// TestRenewalsNeedAMajority: a renewal prolongs the session if and only if a majority
-// knows of no later term than the reply's.
+// TestRenewalsNeedAMajority: a renewal prolongs the session if and only if the majority has no
+// later term than the reply.
 func TestRenewalsNeedAMajority(t *testing.T) {
 	for name, tc := range map[string]struct {
 		term    uint64
@@ -103,21 +102,21 @@ func TestRenewalsNeedAMajority(t *testing.T) {
 	}
 }
 
-// A lease is not resumed on the word of a member that a majority has replaced.
+// A lease is not resumed if only a member that a majority has replaced confirms it.
 func TestResumeNeedsAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &members{server: newServer(), term: 7, answers: []majorityAnswer{isTerm(8)}}
 		s.renew, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
 		cfg.Lease = way(s)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Millisecond) // not at an attempt, which comes each 100 ms
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Millisecond) // between two attempts, which are 100 ms apart
 		defer cancel()
 		require.ErrorContains(t, etcdtest.Err(lease.Resume(ctx, cfg, leaseID)), "its Raft term is 7, the majority's 8")
 	})
 }
 
-// A lease that cannot list etcd's members is refused before anything is sent, unless the
-// caller says who confirms its renewals, or that nobody does.
+// A lease that cannot list etcd's members is refused before anything is sent, unless the caller
+// sets a Majority or Unconfirmed.
 func TestConfirmationIsRequired(t *testing.T) {
 	s := newServer()
 	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
@@ -149,8 +148,8 @@ func TestConfirmationIsRequired(t *testing.T) {
 	}
 }
 
-// Renewals count without a majority where that is what the caller says, whatever the
-// Raft term of a reply.
+// Renewals count without a majority if the caller sets Unconfirmed, whatever the Raft term of a
+// reply.
 func TestUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &members{server: newServer(), term: 7}
@@ -202,8 +201,8 @@ func TestNamespacedLeaseIsConfirmed(t *testing.T) {
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
-// overtaken is a client that notes the replies to renewals which came from before an
-// etcd leader that is known to have been elected already.
+// overtaken is a client that counts the replies to renewals from before an etcd leader that has
+// already been elected.
 type overtaken struct {
 	*clientv3.Client
 	elected atomic.Uint64 // term of the successor
@@ -219,17 +218,17 @@ func (o *overtaken) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*cl
 	return resp, err
 }
 
-// TestRenewedByAnEtcdLeaderThatWasStopped: etcd's leader is stopped, replaced, and goes
-// on; the session's client knows only that member, and loses it with the next
-// confirmed renewal. The session must end before the successor lets the lease expire.
-// Without the majority's word it outlives the lease by half a second (G3).
+// TestRenewedByAnEtcdLeaderThatWasStopped: etcd's leader is stopped, replaced, and continues; the
+// session's client uses only that member, and is partitioned from it at the next confirmed renewal.
+// The session must end before the successor lets the lease expire. Without the confirmation by the
+// majority it outlives the lease by half a second (G3).
 func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	everybody := c.Client(t)
 	var stale int32
-	// Most rounds have one; few do on a machine so busy that the session is over before
+	// Most rounds have a stale renewal; few do on a machine so busy that the session ends before
 	// the others have elected a leader.
 	begun := time.Now()
 	for round := 0; stale < 2 && time.Since(begun) < 2*etcdtest.Patience; round++ {
@@ -250,7 +249,7 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 		session, err = lease.Open(etcdtest.Context(t), cfg)
 		require.NoError(t, err)
 		key, lives := bound(t, everybody, session)
-		if !lives { // the machine was so busy that it is over before it began
+		if !lives { // the machine was so busy that the session has ended already
 			session.Abandon()
 			continue
 		}
@@ -263,7 +262,7 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 		require.NoError(t, c.Member(stopped).Cont())
 
 		for resp := range gone {
-			if len(resp.Events) > 0 { // not the client's own news
+			if len(resp.Events) > 0 { // not a message of the client itself
 				break
 			}
 		}
@@ -277,8 +276,8 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 	require.NotZero(t, stale, "INVALID: the stopped leader never answered for its successor")
 }
 
-// bound is put on a cluster that may not have settled since the last round; lives reports
-// that the session has not ended meanwhile, and its lease with it.
+// bound calls put on a cluster that may not have recovered since the last round; lives reports that
+// the session, and its lease, have not ended meanwhile.
 func bound(t *testing.T, cli *clientv3.Client, s *lease.Session) (key string, lives bool) {
 	t.Helper()
 	key = fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
@@ -298,7 +297,7 @@ func successorsTerm(t *testing.T, c *etcdtest.Cluster, stopped int) (term uint64
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		// A linearizable answer, so that it is of the successor.
+		// A linearizable read, so that the successor answers it.
 		resp, err := other.Get(ctx, "x")
 		if err == nil {
 			term = resp.Header.RaftTerm

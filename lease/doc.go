@@ -1,116 +1,113 @@
-// Package lease keeps an etcd lease alive and knows, without asking anybody,
-// until when it certainly lives. It knows time, not elections.
+// Package lease keeps an etcd lease alive and computes a deadline until which the lease certainly
+// exists. It has no knowledge of elections.
 //
-// Not guaranteed: that code which ignores the session's context stops in time,
-// nor anything about clocks that run at rates differing by more than
-// margin / TTL.
+// # Not guaranteed
+//
+//   - Code that ignores the session's context may continue after the session.
+//   - Nothing is guaranteed if the rates of the clocks differ by more than margin / TTL.
 //
 // # The deadline
 //
-// The server counts the TTL from the moment at which it handles a renewal. The
-// client cannot know that moment, but it knows one that is earlier: the instant
-// before it sent the request. So
+// The server counts the TTL from the moment at which it handles a renewal. The client cannot know
+// that moment, but it knows an earlier one: the instant before it sent the request. So
 //
 //	deadline = time before the renewal was sent + granted TTL - margin
 //
-// is never later than the server's expiry, whatever the network does and however
-// long the reply takes; the margin covers a client clock that runs slower than
-// the server's. (Counting from the receipt of the reply, as etcd's own client
-// does, lets two leaders coexist for as long as the reply was under way.) A reply
-// that is read after the deadline proves nothing and is ignored: the process may
-// have been stopped while it waited in a buffer.
+// is never later than the server's expiry, whatever the network does and however long the reply
+// takes; the margin covers a client clock that runs slower than the server's. (etcd's own client
+// counts from the receipt of the reply, so that two leaders may exist for as long as the reply was
+// on its way.) A reply that is read after the deadline proves nothing and is ignored: it may have
+// waited in a buffer while the process was stopped.
 //
-// The arithmetic, like all that a session decides, is in internal/core, free of I/O and clocks.
+// The arithmetic, like all decisions of a session, is in internal/core, without I/O and clocks.
 //
 // # The majority
 //
-// etcd's leader answers renewals by itself, even when it was stopped, has been
-// replaced and does not know it yet; its successor then expires the lease earlier than
-// the answer says. So after each answer the session asks for the list of members, which
-// only a majority can give, and counts the renewal if that is of no later Raft term.
-// Sessions of one client share the question: one answer confirms all renewals that were
-// answered before it was sent. The answers of a gRPC proxy carry no Raft term and count as they are.
-// Where Config.Lease cannot ask, Config.Majority does, or is Unconfirmed.
+// etcd's leader answers renewals without asking the other members, even when it was stopped, has
+// been replaced and has not noticed that yet; its successor then expires the lease earlier than the
+// answer says. So after each answer the session requests the list of members, which needs a
+// majority, and counts the renewal if that reply has no later Raft term. Sessions of one client
+// share the request: one reply confirms all renewals that were answered before it was sent. The
+// answers of a gRPC proxy have no Raft term and count without a confirmation. If Config.Lease
+// cannot list the members, set Config.Majority to a client that can, or to Unconfirmed.
 //
 // # The clock
 //
-// Deadlines are read on a clock that goes on while the machine sleeps
-// (CLOCK_BOOTTIME on Linux). Go's monotonic clock stops there, so a laptop that
-// wakes up after an hour would believe that its lease is fresh. What no clock of a
-// virtual machine shows is a pause during which the hypervisor stops that clock too;
-// against it there are only the guard and the token. The deadline is
-// checked at each use (Holds, Status) and by a timer, not by polling.
+// Deadlines are read on a clock that continues while the machine is suspended (CLOCK_BOOTTIME on
+// Linux). Go's monotonic clock stops then: after an hour of sleep a laptop would count its lease as
+// fresh. If a hypervisor pauses a virtual machine and stops that clock too, no clock shows the
+// pause; only the guard and the token help then. The deadline is checked at each use (Holds,
+// Status) and by a timer, not by polling.
 //
 // # Sessions
 //
-// A Session is the client side of one lease. Open grants, Resume adopts a lease
-// that an earlier life of the process left, Close revokes, Abandon leaves the
-// lease to expire. In between it is renewed about every TTL/4, with
-// jitter, each attempt with a time-out of about TTL/12 of its own, and asked once more
-// when half of that has gone by, so that a member which swallows requests costs half an
-// attempt and not the lease. So Config.Lease and Config.Majority are called by several
-// goroutines at a time. A session at rest has none.
+// A Session is the client side of one lease. Open grants a lease, Resume adopts one that an earlier
+// process left, Close revokes it, Abandon leaves it to expire. In between the session renews it
+// about every TTL/4, with jitter. Each attempt has a time-out of its own of about TTL/12 and is
+// hedged when half of that has passed, so that a member that swallows requests costs half an
+// attempt and not the lease. So several goroutines may call Config.Lease and Config.Majority at a
+// time. An idle session has no goroutine.
 //
 // Sessions with the same *clientv3.Client renew on one stream, and those that are nearly due renew
-// together. A renewal that is not answered there is sent once more as a single request. Other
+// together. A renewal that is not answered there is sent again as a single request. Other
 // implementations of clientv3.Lease renew by single requests, KeepAliveOnce.
 //
 //	Alive --renewal overdue--> AtRisk --renewed--> Alive
-//	Alive, AtRisk --deadline, lease gone, Close, Abandon--> Lost (for good)
+//	Alive, AtRisk --deadline, lease expired or revoked, Close, Abandon--> Lost (for good)
 //
-// A Session's Context ends with the session; its cause says why. Many elections
-// may share one session.
+// A Session's Context ends with the session; its cause says why. Many elections may share one
+// session.
 //
 // # Heartbeats
 //
-// A leader whose machine dies is replaced when its lease expires: after seconds. With Config.Heartbeat it is
-// replaced after half a second or one. The session then puts a key every quarter of that while one of its
-// candidates leads, and the candidate behind it deletes the leader's key when no beat has come for the whole of
-// it. The lease stays, as the fallback.
+// A leader whose machine crashes is replaced when its lease expires: after seconds. With
+// Config.Heartbeat it is replaced after half a second or one. The session then puts a key every
+// quarter of that time while one of its candidates leads, and the candidate behind it deletes the
+// leader's key when it has received no heartbeat for the whole of that time. The lease remains as
+// the fallback.
 //
-// The leader's second deadline is that of a beat:
+// The leader's second deadline is that of a heartbeat:
 //
-//	deadline = time before the beat was sent + timeout - margin
+//	deadline = time before the heartbeat was sent + timeout - margin
 //
-// and it counts for beats that etcd has acknowledged before it. When it passes, all tenures of the session are
-// suspended: their contexts end, their keys stay. The session beats on, and the next Campaign or Await proves
-// in one read that the key is there still, and leads on with the same token. So a pause of etcd that is
-// longer than the timeout suspends leaders, and moves none.
+// It counts for heartbeats that etcd has acknowledged before it. When it passes, all tenures of the
+// session are suspended: their contexts end, their keys remain. The session continues to send
+// heartbeats, and the next Campaign or Await proves in one read that the key still exists, and
+// continues to lead with the same token. So a pause of etcd that is longer than the timeout
+// suspends leaders and replaces none.
 //
-// Decision 0029 in docs/decisions has the protocol and why two never lead. It assumes that the rates of the
-// clocks of all candidates differ by less than margin / timeout among each other.
+// Decision 0029 in docs/decisions has the protocol and the reason why two candidates never lead. It
+// assumes that the rates of the clocks of any two candidates differ by less than margin / timeout.
 //
-// # The application's pulse
+// # The application's liveness probe
 //
-// The session renews for as long as the process runs. An application that may hang
-// while its network is fine gives the session a Pulse, and beats where it makes
-// progress; without beats the session stops renewing, and the lease ends by itself.
+// The session renews for as long as the process runs. An application that may hang while its
+// network works sets Config.Liveness, and calls Liveness.Beat where it makes progress. Without
+// these calls the session stops renewing, and the lease expires.
 //
 // # The client
 //
-// A session is as quick as the client it is given. A connection on which nothing
-// arrives any more goes unnoticed without keepalives: set DialKeepAliveTime and
-// DialKeepAliveTimeout in clientv3.Config (gRPC takes no less than 10 s for the
-// former). The session copes without them, for it bounds each attempt; but attempts are
-// then all it has.
+// A session is as fast as its client. Without keepalives the client does not detect a connection on
+// which nothing arrives any more: set DialKeepAliveTime and DialKeepAliveTimeout in clientv3.Config
+// (gRPC takes no less than 10 s for the former). The session works without them because it bounds
+// each attempt, but then it depends on these attempts alone.
 //
-// Set Logger to one that writes errors only. By default the client writes a warning to stderr
-// for each request that is refused, and in an ordinary hand-over a candidate may be refused: it
-// asks a single member for a revision that this one has not reached, and then the next one.
-// What fails and is repeated is reported by hooks instead.
+// Set Logger to one that writes errors only. By default the client writes a warning to stderr for
+// each refused request, and in an ordinary hand-over a request of a candidate may be refused: it
+// asks a single member for a revision that this member has not reached, and then asks the next one.
+// Hooks report repeated failures instead.
 //
 //	Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 //
-// After failures gRPC waits up to 120 s before it connects again, longer than most
-// leases live. So after each attempt of its own that failed, a session has a
-// *clientv3.Client connect at once; the pauses are then those of Config.Backoff. For
-// clients of other kinds set grpc.WithConnectParams with a MaxDelay of a second or two
-// in clientv3.Config.DialOptions.
+// After failures gRPC waits up to 120 s before it connects again, longer than most TTLs. So after
+// each failed attempt of its own a session has a *clientv3.Client connect at once; the pauses are
+// then those of Config.Backoff. For clients of other kinds set grpc.WithConnectParams with a
+// MaxDelay of a second or two in clientv3.Config.DialOptions.
 //
 // Leave AutoSyncInterval of such a client at 0, and call neither Sync nor SetEndpoints while
-// sessions, candidates or observers use it. To connect at once gRPC walks through its
-// connections without its lock (ClientConn.ResetConnectBackoff, up to 1.85 at least), and
-// endpoints that come or go at that moment end the process: "concurrent map iteration and
-// map write". Where endpoints must change, make a new client, or give this package one of
-// another kind, such as a struct in which the *clientv3.Client is embedded.
+// sessions, candidates or observers use it. To connect at once gRPC iterates over its connections
+// without its lock (ClientConn.ResetConnectBackoff, up to 1.85 at least), and endpoints that are
+// added or removed at that moment end the process: "concurrent map iteration and map write". If
+// endpoints must change, make a new client, or set Config.Lease to a client of another kind, such
+// as a struct in which the *clientv3.Client is embedded.
 package lease

@@ -24,7 +24,7 @@ func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session
 	return s
 }
 
-// put binds a key of the test's own to the session's lease.
+// put binds a key of the test to the session's lease.
 func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
@@ -32,7 +32,7 @@ func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	return key
 }
 
-// count returns whether the key exists, as a number.
+// count returns 1 if the key exists, otherwise 0.
 func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	t.Helper()
 	resp, err := cli.Get(etcdtest.Context(t), key, clientv3.WithCountOnly())
@@ -40,8 +40,8 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	return resp.Count
 }
 
-// TestCloseRemovesKeys: at once, and again without harm, with the client closed
-// or not.
+// TestCloseRemovesKeys: Close removes them at once, and may be called again, whether or not the
+// client is closed.
 func TestCloseRemovesKeys(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	opening, cancel := context.WithCancel(t.Context())
@@ -56,7 +56,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())), eldest.ErrSessionLost)
 }
 
-// TestLeaseRevokedByHand: the next renewal tells.
+// TestLeaseRevokedByHand: the next renewal detects it.
 func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -72,8 +72,8 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
-// TestMemberRestart: with its member killed and restarted within the TTL, and
-// another one there, the session lives and is renewed.
+// TestMemberRestart: a member is killed and restarted within the TTL while another one is
+// available; the session continues and is renewed.
 func TestMemberRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
@@ -109,14 +109,14 @@ func TestMemberRestart(t *testing.T) {
 		for len(renewed) > 0 {
 			<-renewed
 		}
-		await() // through another endpoint
+		await() // renewed through another endpoint
 		require.NoError(t, c.Restart(etcdtest.Context(t), member))
 	}
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
-// TestLostGrantReply: the lease whose grant was never heard of stays behind, bound
-// to nothing, and another is granted.
+// TestLostGrantReply: a lease whose grant was not received remains, without keys, and another one
+// is granted.
 func TestLostGrantReply(t *testing.T) {
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)

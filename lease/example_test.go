@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A session keeps a lease alive. What is bound to the lease goes with it.
+// A session keeps a lease alive. Keys that are bound to the lease are deleted with it.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -14,16 +14,16 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// TestRegression12DeadlineCountsFromSending: however long the reply to the grant
-// or to the last renewal was under way, and whatever the margin, the session ends
-// exactly at sending + TTL - margin.
+// TestRegression12DeadlineCountsFromSending: however long the reply to the grant or to the last
+// renewal was on its way, and whatever the margin, the session ends exactly at sending + TTL -
+// margin.
 func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
 		ttl           int64
 		margin        time.Duration // as configured
 		subtracted    time.Duration
-		grant, renews time.Duration // how long the replies are under way; -1: no renewal can be in time
+		grant, renews time.Duration // how long the replies are on their way; -1: no renewal can be in time
 	}{
 		{10, 0, 1000 * ms, 0, 0},
 		{10, 0, 1000 * ms, 200 * ms, 200 * ms},
@@ -79,9 +79,8 @@ func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 	}
 }
 
-// TestRegression11BlackHole: with nothing answered any more the session is lost by
-// the deadline, and the revocation that is tried for the successor's sake ends
-// when the lease has expired by itself.
+// TestRegression11BlackHole: if nothing is answered any more the session is lost at the deadline.
+// The revocation, which is tried for the successor, ends when the lease has expired by itself.
 func TestRegression11BlackHole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -98,9 +97,8 @@ func TestRegression11BlackHole(t *testing.T) {
 	})
 }
 
-// TestRegression10StaleReply: the process was stopped while the reply to a renewal
-// waited to be read. Whoever looks first, the session is lost, and the reply
-// changes nothing.
+// TestRegression10StaleReply: the process was stopped while the reply to a renewal waited to be
+// read. Whichever call is first, the session is lost, and the reply changes nothing.
 func TestRegression10StaleReply(t *testing.T) {
 	for name, look := range map[string]bool{"Holds is asked first": true, "the reply is read first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -138,8 +136,8 @@ func TestRegression10StaleReply(t *testing.T) {
 	}
 }
 
-// TestRegression14Suspend: the clock that counts goes on while the machine sleeps,
-// timers do not. At the first use the session is lost.
+// TestRegression14Suspend: the session's clock continues while the machine is suspended, timers do
+// not. At the first use the session is lost.
 func TestRegression14Suspend(t *testing.T) {
 	for name, use := range map[string]func(*lease.Session) bool{
 		"Holds":  func(s *lease.Session) bool { return !s.Holds(0) },
@@ -164,8 +162,8 @@ func TestRegression14Suspend(t *testing.T) {
 	}
 }
 
-// TestSuspendWithoutUse: when nobody asks, the session finds out by itself, at the
-// next renewal at the latest, and the renewal's reply does not revive it.
+// TestSuspendWithoutUse: without any call the session detects the loss by itself, at the next
+// renewal at the latest, and the reply to that renewal does not revive it.
 func TestSuspendWithoutUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newServer(), etcdtest.NewClock()
@@ -183,7 +181,7 @@ func TestSuspendWithoutUse(t *testing.T) {
 	})
 }
 
-// TestShortSuspend: one that ends before the deadline costs nothing but time.
+// TestShortSuspend: a suspend that ends before the deadline has no effect but the passed time.
 func TestShortSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newServer(), etcdtest.NewClock()
@@ -200,8 +198,8 @@ func TestShortSuspend(t *testing.T) {
 	})
 }
 
-// TestClockSlowerThanTimers: a deadline timer that fires before its time, by the
-// session's clock, ends nothing and is set again.
+// TestClockSlowerThanTimers: a deadline timer that fires early, by the session's clock, ends
+// nothing and is set again.
 func TestClockSlowerThanTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newServer(), etcdtest.NewClock()
@@ -218,9 +216,9 @@ func TestClockSlowerThanTimers(t *testing.T) {
 	})
 }
 
-// TestLookSetsTheTimerRight: the timer was set before the machine slept for less than the
-// lease. Whoever looks at the session after that need not look again: its context ends at
-// the deadline, and not later by the length of the sleep.
+// TestLookSetsTheTimerRight: the timer was set before the machine was suspended for less than the
+// TTL. One call on the session after that is enough: its context ends at the deadline, and not
+// later by the length of the suspend.
 func TestLookSetsTheTimerRight(t *testing.T) {
 	for name, look := range map[string]func(*lease.Session){
 		"status": func(s *lease.Session) { _ = s.Status() },

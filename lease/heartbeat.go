@@ -9,43 +9,44 @@ import (
 	"github.com/eldest-io/eldest/internal/loop"
 )
 
-// Heartbeat says how fast a leader that died with its machine is replaced: in about Timeout instead of
-// the lease's TTL. The zero value: no heartbeats, which costs nothing.
+// Heartbeat has a leader whose machine has crashed replaced after about Timeout instead of the
+// lease's TTL. The zero value means no heartbeats, which costs nothing.
 //
-// While one of the session's candidates leads, the session writes one key of etcd every Interval, however
-// many elections it leads; candidates whose sessions have heartbeats as well, and who wait behind it, delete
-// its candidate's key when they have received none for its Timeout. All of them need the permission to read and
-// write the range of keys.Beats.
+// While one of the session's candidates leads, the session writes one key of etcd every Interval,
+// however many elections it leads. Candidates that wait behind it, and whose sessions have
+// heartbeats too, delete its candidate's key when they have received no heartbeat for its Timeout.
+// All of them need permission to read and write the range of keys.Beats.
 //
-// What it changes: a leader to whom etcd acknowledges no beat in time is suspended (eldest.ErrSuspended), and
-// leads on with the same token when the next Campaign has proven that its key still stands. G3 holds
-// for heartbeats as for the lease, and assumes one thing more: that the rates of the clocks of the candidates
-// differ by less than Margin / Timeout among each other.
+// What changes: a leader none of whose heartbeats etcd acknowledges in time is suspended
+// (eldest.ErrSuspended), and continues to lead with the same token when the next Campaign has
+// proven that its key still exists. G3 holds for heartbeats as for the lease, with one more
+// assumption: the rates of the clocks of any two candidates differ by less than Margin / Timeout.
 //
-// What it costs: at a Timeout of 1 s, 346,000 revisions of etcd a day and session that leads. Let etcd compact by
-// itself (--auto-compaction-retention), or its database grows by 44 MB a day for each.
+// The costs: at a Timeout of 1 s, 346,000 revisions of etcd a day for each session that leads.
+// Enable etcd's automatic compaction (--auto-compaction-retention), or its database grows by 44 MB
+// a day for each of them.
 type Heartbeat struct {
-	// Timeout is after how much silence a successor evicts. 0 means: no heartbeats. At least
-	// MinHeartbeat, and less than the TTL.
+	// Timeout is the time without a heartbeat after which a successor evicts. 0 means no
+	// heartbeats. It must be at least MinHeartbeat, and less than the TTL.
 	Timeout time.Duration
-	// Interval is the time between two beats. 0 means Timeout/4. Two must fit between the
-	// sending of a beat and the deadline that follows from it, Timeout - Margin later.
+	// Interval is the time between two heartbeats. 0 means Timeout/4. Two intervals must fit
+	// between the sending of a heartbeat and its deadline, Timeout - Margin later.
 	Interval time.Duration
-	// Margin is how much sooner than Timeout the leader stops. 0 means the larger of Timeout/10 and
-	// MinHeartbeatMargin.
+	// Margin is how much earlier than Timeout the leader stops. 0 means the larger of Timeout/10
+	// and MinHeartbeatMargin.
 	Margin time.Duration
 }
 
 // Limits of heartbeats.
 const (
-	// MinHeartbeat is the shortest Heartbeat.Timeout: on a busy machine timers go off up to
-	// 120 ms late.
+	// MinHeartbeat is the shortest Heartbeat.Timeout: on a busy machine timers fire up to 120 ms
+	// late.
 	MinHeartbeat = core.LeastTimeout
 	// MinHeartbeatMargin is the smallest default margin.
 	MinHeartbeatMargin = 150 * time.Millisecond
 )
 
-// pace is what follows from it, for a session with a TTL; zero: no heartbeats.
+// pace returns the intervals for a session with a TTL; zero: no heartbeats.
 func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 	if h == (Heartbeat{}) {
 		return core.Pace{}, nil
@@ -66,7 +67,7 @@ func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 	return p, nil
 }
 
-// heartbeats are those of a session. fresh says that its lease is new.
+// heartbeats returns the heartbeats of a session. fresh says that its lease is new.
 func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	pace, _ := s.cfg.Heartbeat.pace(MaxTTL + 1) // it was checked
 	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Liveness.Err, Fresh: fresh}

@@ -2,38 +2,38 @@ package lease
 
 import "time"
 
-// Hooks are told what happens to a session. Each may be nil. They are called one
-// at a time, in order, on a goroutine of their own: a hook may block or call back
-// into the session, but then later calls wait for it, and past a thousand waiting
-// ones they are dropped, which Session.Dropped counts. A hook must not call Close or
-// wait for it. Package hooks has several told at once, and a logger.
+// Hooks are called for the events of a session. Each may be nil. They are called one at a time, in
+// order, on a goroutine of their own, so a hook may block or call back into the session; later
+// calls wait for it. While a thousand calls wait, further calls are dropped; Session.Dropped counts
+// them. A hook must not call Close or wait for it. Package hooks combines several hooks, and has a
+// logger.
 type Hooks struct {
-	// Retrying is called after each failed attempt to open, to resume or to revoke that
-	// another one follows: before Opened, and after Lost. Open and Resume do not wait for
-	// it when they return an error. Of renewals, AtRisk is called.
+	// Retrying is called after each failed attempt to open, resume or revoke that will be repeated:
+	// before Opened, and after Lost. Open and Resume do not wait for it when they return an error.
+	// For failed renewals AtRisk is called instead.
 	Retrying func(RetryingEvent)
-	// Opened is called once, when the session has its lease, before all that follow here.
+	// Opened is called once, when the session has its lease, before all hooks below.
 	Opened func(OpenedEvent)
 	// Renewed is called after each renewal that the server confirmed in time.
 	Renewed func(RenewedEvent)
-	// AtRisk is called when the first of a row of renewals fails.
+	// AtRisk is called for the first of a row of failed renewals.
 	AtRisk func(AtRiskEvent)
 	// Recovered is called when a renewal succeeds after AtRisk.
 	Recovered func(RenewedEvent)
-	// Beat is called for each heartbeat, with what came of it.
+	// Beat is called for each heartbeat, with its outcome.
 	Beat func(BeatEvent)
-	// Lost is called once, when the session ends, Close and Abandon included.
+	// Lost is called once, when the session ends, also by Close and Abandon.
 	Lost func(LostEvent)
 }
 
-// RetryingEvent tells of an attempt that failed and is repeated.
+// RetryingEvent reports a failed attempt that is repeated.
 type RetryingEvent struct {
-	// Op is what is attempted: "open session", "resume session" or "revoke".
+	// Op is the operation: "open session", "resume session" or "revoke".
 	Op string
 	// Attempt counts the attempts of one call, from 1.
 	Attempt int
-	// Err is why it failed. Where Config.Lease is a *clientv3.Client without a connection,
-	// it also says why there is none, such as a certificate that was not accepted.
+	// Err is why it failed. If Config.Lease is a *clientv3.Client without a connection, it also
+	// says why there is none, such as a certificate that was not accepted.
 	Err error
 	// Pause is the time from At to the next attempt.
 	Pause time.Duration
@@ -41,46 +41,46 @@ type RetryingEvent struct {
 	At time.Time
 }
 
-// OpenedEvent tells of a session that has its lease.
+// OpenedEvent reports that a session has its lease.
 type OpenedEvent struct {
-	// Session is the session itself. What it says when the hook runs is newer than
-	// the event: it may have ended.
+	// Session is the session itself. What it returns when the hook runs is newer than the event: it
+	// may have ended.
 	Session *Session
 }
 
-// RenewedEvent tells of a confirmed renewal.
+// RenewedEvent reports a confirmed renewal.
 type RenewedEvent struct {
 	// Latency is the time from sending the request to reading its reply.
 	Latency time.Duration
-	// TTL is what the server granted.
+	// TTL is the TTL that the server granted.
 	TTL time.Duration
-	// Slack is the certain time that was left when the reply was read, before
-	// it counted: how close it came.
+	// Slack is how long the lease was still certain when the reply was read, not counting this
+	// renewal.
 	Slack time.Duration
 }
 
-// AtRiskEvent tells that a renewal failed.
+// AtRiskEvent reports that a renewal failed.
 type AtRiskEvent struct {
-	// Remaining is the certain time left.
+	// Remaining is how long the lease is still certain.
 	Remaining time.Duration
 	// Err is why the renewal failed.
 	Err error
 }
 
-// BeatEvent tells what came of a heartbeat.
+// BeatEvent reports the outcome of a heartbeat.
 type BeatEvent struct {
-	// Latency is the time from its sending to the news of it.
+	// Latency is the time from its sending until its outcome is known.
 	Latency time.Duration
-	// Left is the time for which nobody evicts, from then on; 0: who leads is suspended.
+	// Left is how long no candidate evicts from then on; 0 means that the leader is suspended.
 	Left time.Duration
-	// Err is why it failed; nil: etcd has it.
+	// Err is why it failed; nil if etcd has stored it.
 	Err error
-	// Mute says that there will be no more: etcd does not let this user write the key, and has never
-	// taken a beat. The session goes on as if it had no heartbeats.
+	// Mute says that no more heartbeats will be sent: etcd does not permit this user to write the
+	// key, and has never stored a heartbeat. The session continues as if it had no heartbeats.
 	Mute bool
 }
 
-// LostEvent tells that the session ended.
+// LostEvent reports that the session ended.
 type LostEvent struct {
 	// Cause is what Session.Err returns from now on.
 	Cause error

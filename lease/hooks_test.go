@@ -12,8 +12,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// TestRegression33HookThatBlocks: user code that does not return costs no renewal
-// and no loss signal.
+// TestRegression33HookThatBlocks: a hook that does not return prevents no renewal and no report of
+// a loss.
 func TestRegression33HookThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -37,7 +37,7 @@ func TestRegression33HookThatBlocks(t *testing.T) {
 	})
 }
 
-// TestHookUsesTheSession: a hook may call back, for no lock is held.
+// TestHookUsesTheSession: a hook may call the session, because no lock is held.
 func TestHookUsesTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -66,7 +66,7 @@ func TestHookUsesTheSession(t *testing.T) {
 	})
 }
 
-// TestOpenedIsToldFirst: with the session itself, and before anything else.
+// TestOpenedIsToldFirst: Opened is called with the session itself, before all other hooks.
 func TestOpenedIsToldFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -87,8 +87,8 @@ func TestOpenedIsToldFirst(t *testing.T) {
 	})
 }
 
-// TestDroppedCallsAreCounted: behind a hook that blocks a thousand calls wait; how many
-// more there were can be asked, also while it blocks.
+// TestDroppedCallsAreCounted: behind a hook that blocks a thousand calls wait; Dropped returns the
+// number of further ones, also while the hook blocks.
 func TestDroppedCallsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

@@ -12,9 +12,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// TestRegression36StuckApplication: the network is fine and the process runs, but the
-// application does not beat. The session ends at the deadline of the last renewal made
-// while it was alive, says why, and no further one is opened or resumed until it beats.
+// TestRegression36StuckApplication: the network works and the process runs, but the application
+// does not call Beat. The session ends at the deadline of the last renewal before that, with this
+// cause, and no other session is opened or resumed until the application calls Beat.
 func TestRegression36StuckApplication(t *testing.T) {
 	const within, ttl = 300 * time.Millisecond, time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 	})
 }
 
-// An application that comes back before the deadline keeps its lease.
+// An application that calls Beat again before the deadline keeps its lease.
 func TestLivenessRecovers(t *testing.T) {
 	const within, ttl = 200 * time.Millisecond, 2 * time.Second
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestLivenessRecovers(t *testing.T) {
 		cfg.Liveness, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
 		session := open(t, cfg)
 		defer session.Abandon()
-		time.Sleep(ttl * 3 / 4) // past the first renewal, and before the deadline
+		time.Sleep(ttl * 3 / 4) // after the first renewal, and before the deadline
 		synctest.Wait()
 		require.Equal(t, lease.AtRisk, session.Status().State)
 		pulse.Beat()

@@ -16,22 +16,20 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// attemptTimeout bounds one attempt to grant or to resume: a member that
-// swallows requests costs this much, then another member is asked.
+// attemptTimeout bounds one attempt to grant or to resume: a request to a member that does not
+// respond costs this long, then another member is asked.
 const attemptTimeout = 2 * time.Second
 
-// Open has a lease granted and starts its session. It blocks until a server
-// grants one, ctx ends, or the answer cannot change: while etcd is away it keeps
-// trying with back-off, and Hooks.Retrying is called for each failed attempt: with a ctx that
-// never ends nothing else shows that the address or the certificate is wrong. ctx bounds the
-// grant alone; the session lives on.
+// Open has a lease granted and starts its session. It blocks until a server grants one, ctx ends,
+// or etcd refuses permanently. While etcd is unavailable it repeats the attempt with back-off, and
+// calls Hooks.Retrying for each failed attempt: if ctx never ends, only this hook shows that the
+// address or the certificate is wrong. ctx bounds the grant alone; the session continues after it.
 //
-// On failure there is no session, and the error is an *eldest.OpError: of
-// eldest.ErrInvalid for a bad Config and eldest.ErrUnresponsive for a silent
-// Config.Liveness, before anything is sent; of
-// eldest.ErrClosed for a closed client; of ctx's error; or of what the server
+// On failure there is no session, and the error is an *eldest.OpError. It wraps eldest.ErrInvalid
+// for a bad Config and eldest.ErrUnresponsive for a Config.Liveness that is not alive, before any
+// request; eldest.ErrClosed for a closed client; ctx's error; or etcd's error if the request was
 // refused. A grant whose reply was lost leaves a lease without keys that nobody
-// renews and that ends by itself.
+// renews and that expires by itself.
 func Open(ctx context.Context, cfg Config) (*Session, error) {
 	cfg, err := checked(ctx, cfg)
 	var ttl int64
@@ -55,17 +53,17 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// Resume starts a session for a lease that exists: one that Abandon left, or an
-// earlier life of this process. It renews at once and takes over from there, so
-// keys, their tokens and leadership are kept. Config.TTL is ignored: the lease
-// has one. It blocks like Open.
+// Resume starts a session for a lease that exists: one that Abandon left, or an earlier process. It
+// renews the lease at once, so keys, their tokens and leadership are kept. Config.TTL is ignored:
+// the lease has its own. It blocks like Open.
 //
-// A lease that is gone, or that this process has asked etcd to revoke without an answer,
-// is an error that wraps eldest.ErrSessionLost; open a new session then. The caller must
-// know that no other process renews the lease, or has requests on their way that revoke
-// it or delete its keys; nor a keeper of one that has died (Config.Keeper). If that session
-// had heartbeats this one must have the same: else it would lead while a successor waits for a
-// beat, or for a shorter time. One that is resumed later than Heartbeat.Timeout may find its keys deleted.
+// If the lease does not exist, or if this process has sent a request to revoke it that was not
+// answered, Resume returns an error that wraps eldest.ErrSessionLost; open a new session then. The
+// caller must ensure that no other process renews the lease, or has requests on their way that
+// revoke it or delete its keys; nor may the keeper of a crashed process (Config.Keeper). If the
+// earlier session had heartbeats this one must have the same: otherwise it would lead while a
+// successor waits for a heartbeat, or for a shorter time. If it is resumed later than
+// Heartbeat.Timeout its keys may have been deleted.
 func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, error) {
 	cfg, err := checked(ctx, cfg)
 	if err == nil && id <= 0 {
@@ -87,7 +85,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	return s, nil
 }
 
-// policy is how a session asks etcd for op, with the hook told of attempts that fail.
+// policy returns how a session sends the requests of op, with the Retrying hook.
 func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) retryrpc.Policy {
 	p := retryrpc.Policy{Client: c.Lease, Timeout: timeout, Backoff: c.Backoff}
 	if retrying := c.Hooks.Retrying; retrying != nil {
@@ -101,8 +99,7 @@ func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) re
 
 var errLate = errors.New("the answer took longer than the lease is certain")
 
-// acquire calls grant, which grants (fresh) or renews, until it has an answer that still
-// means something when it arrives.
+// acquire calls grant, which grants (fresh) or renews, until a reply arrives before its deadline.
 func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(context.Context) (clientv3.LeaseID, time.Duration, error)) (s *Session, err error) {
 	hooks := new(serial.Queue)
 	policy := cfg.policy(op, attemptTimeout, hooks)
@@ -128,8 +125,7 @@ func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(
 	return s, err
 }
 
-// confirmed renews a lease once, and has a majority confirm the answer. It returns the TTL that
-// was granted.
+// confirmed renews a lease once, and has a majority confirm the reply. It returns the granted TTL.
 func (c Config) confirmed(ctx context.Context, id clientv3.LeaseID) (time.Duration, error) {
 	answer, err := renewal.Once(ctx, c.Lease, id)
 	switch {
@@ -164,7 +160,7 @@ func (c Config) confirmed(ctx context.Context, id clientv3.LeaseID) (time.Durati
 	return answer.TTL, nil
 }
 
-// checked validates what the caller passed in, before anything is sent.
+// checked validates the arguments, before anything is sent.
 func checked(ctx context.Context, cfg Config) (Config, error) {
 	if ctx == nil {
 		return cfg, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)

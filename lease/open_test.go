@@ -18,8 +18,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// openers are both ways to a session, as calls on a server whose script for them
-// is set.
+// openers are Open and Resume, each on a server with the given script for it.
 var openers = map[string]func(ctx context.Context, s *server, script ...reply) (*lease.Session, error){
 	"open session": func(ctx context.Context, s *server, script ...reply) (*lease.Session, error) {
 		s.grant = script
@@ -31,18 +30,18 @@ var openers = map[string]func(ctx context.Context, s *server, script ...reply) (
 	},
 }
 
-// eachOpener runs a test for both, in virtual time.
+// eachOpener runs a test for both openers, in virtual time.
 func eachOpener(t *testing.T, f func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error))) {
 	for op, open := range openers {
 		t.Run(op, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, op, open) }) })
 	}
 }
 
-// sentAny is everything that was sent.
+// sentAny returns all requests that were sent.
 func (s *server) sentAny() []request { return append(s.requests("grant"), s.requests("renew")...) }
 
-// TestRegression8EtcdDown: while etcd is away it is tried, with back-off, until
-// the context ends, and the error says both what ended it and what etcd said.
+// TestRegression8EtcdDown: while etcd is unavailable the attempt is repeated, with back-off, until
+// the context ends, and the error has both the context's cause and etcd's error.
 func TestRegression8EtcdDown(t *testing.T) {
 	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		s := newServer()
@@ -56,7 +55,7 @@ func TestRegression8EtcdDown(t *testing.T) {
 	})
 }
 
-// TestOpenAgainstABlackHole: never hangs; each attempt has its own end.
+// TestOpenAgainstABlackHole: Open never hangs; each attempt has a time-out of its own.
 func TestOpenAgainstABlackHole(t *testing.T) {
 	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		s := newServer()
@@ -86,7 +85,7 @@ func TestOpenAfterFailures(t *testing.T) {
 	})
 }
 
-// TestOpenRefusedForGood: at once, with what the server said.
+// TestOpenRefusedForGood: a permanent refusal is returned at once, with the server's error.
 func TestOpenRefusedForGood(t *testing.T) {
 	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		for _, refusal := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrNoSpace, rpctypes.ErrLeaseTTLTooLarge, rpctypes.ErrAuthFailed} {
@@ -124,8 +123,8 @@ func TestOpenWithADeadContext(t *testing.T) {
 	})
 }
 
-// TestAnswerThatComesTooLate: an answer that was under way for longer than it is
-// certain starts no session, and is asked for again.
+// TestAnswerThatComesTooLate: a reply that was on its way for longer than its lease is certain
+// starts no session, and the request is repeated.
 func TestAnswerThatComesTooLate(t *testing.T) {
 	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		s := newServer()
@@ -137,7 +136,7 @@ func TestAnswerThatComesTooLate(t *testing.T) {
 	})
 }
 
-// TestServerGrantsNothing: etcd itself accepts TTLs that no session can live with.
+// TestServerGrantsNothing: etcd itself accepts TTLs that are too short for any session.
 func TestServerGrantsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, granted := range []int64{0, -1} {
@@ -149,8 +148,8 @@ func TestServerGrantsNothing(t *testing.T) {
 	})
 }
 
-// TestRegression19Resume: a live lease is taken over with its own TTL, counted
-// from the renewal; a dead one is told apart at once.
+// TestRegression19Resume: a live lease is taken over with its own TTL, counted from the renewal;
+// for a lease that no longer exists Resume fails at once.
 func TestRegression19Resume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -174,8 +173,8 @@ func TestRegression19Resume(t *testing.T) {
 	})
 }
 
-// TestRegression28DefaultBackoff: a second of etcd being down is a handful of
-// requests, and an hour is one a second.
+// TestRegression28DefaultBackoff: while etcd is unavailable a session sends a few requests in the
+// first second, and about one a second for an hour.
 func TestRegression28DefaultBackoff(t *testing.T) {
 	eachOpener(t, func(t *testing.T, op string, _ func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		if op != "open session" {

@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// granting answers everything at once, for so long that nothing is renewed.
+// granting answers at once with a TTL so long that nothing is renewed.
 type granting struct {
 	clientv3.Lease
 	lease.Unconfirmed
@@ -24,11 +24,11 @@ func (granting) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevoke
 	return &clientv3.LeaseRevokeResponse{}, nil
 }
 
-// The session is whole when Opened is told of it: whatever the hook asks of it, which may
-// be before Open has returned, it has the answer. The hook comes too early only if it
-// overtakes Open, so there are many of them.
+// The session is complete when the Opened hook is called: all its methods work, even before Open
+// has returned. The hook is called too early only if it overtakes Open, so the test opens many
+// sessions.
 //
-// Broken by newSession handing Opened over before the timer and the clean-up are there.
+// Fails if newSession calls Opened before the timer and the clean-up exist.
 func TestOpenedIsGivenAWholeSession(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {

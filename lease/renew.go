@@ -13,20 +13,20 @@ import (
 	"github.com/eldest-io/eldest/internal/retryrpc"
 )
 
-// errGone is a server's answer that the lease does not exist.
+// errGone is returned when the server replied that the lease does not exist.
 var errGone = errors.New("the server says the lease is gone")
 
-// leastTimer is the shortest time for which the timer is set: it may go off a little before its
-// time, by the session's clock, or often where that is stopped.
+// leastTimer is the shortest time for which the timer is set: by the session's clock it may fire a
+// little early, or often if that clock is stopped.
 const leastTimer = 50 * time.Microsecond
 
-// tick is the timer's function.
+// tick is the function of the timer.
 func (s *Session) tick() { s.do(core.SessionEvent{Kind: core.Clock}) }
 
 // Together is called when another session of the client renews.
 func (m member) Together() { m.do(core.SessionEvent{Kind: core.Together}) }
 
-// member is a session as its client's stream knows it.
+// member adapts a session to its client's stream.
 type member struct{ *Session }
 
 func (s *Session) do(e core.SessionEvent) {
@@ -35,7 +35,7 @@ func (s *Session) do(e core.SessionEvent) {
 	s.step(e)
 }
 
-// step takes an event in, and has done what follows from it, which never blocks. It returns the
+// step processes an event and starts what follows from it, which never blocks. It returns the
 // reading of the clock. The caller holds mu.
 func (s *Session) step(e core.SessionEvent) time.Duration {
 	// The clock first: a reply may have waited in a buffer while this process was stopped.
@@ -76,7 +76,7 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 	return e.Now
 }
 
-// tell has the hooks called for a step.
+// tell calls the hooks for a step.
 func (s *Session) tell(before *core.Session, effects core.SessionEffects, now time.Duration) {
 	if f := s.cfg.Hooks.AtRisk; f != nil && effects.AtRisk {
 		event := AtRiskEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason}
@@ -91,8 +91,8 @@ func (s *Session) tell(before *core.Session, effects core.SessionEffects, now ti
 	}
 }
 
-// pause asks for the pause after a failed attempt: on a goroutine of its own, for that is code of
-// the user.
+// pause calls Backoff for the pause after a failed attempt, on a goroutine of its own because
+// Backoff is code of the user.
 func (s *Session) pause(failures int, reason error) {
 	if !errors.Is(reason, eldest.ErrUnresponsive) {
 		retryrpc.Reconnect(s.cfg.Lease)
@@ -100,11 +100,11 @@ func (s *Session) pause(failures int, reason error) {
 	s.do(core.SessionEvent{Kind: core.Rested, Pause: s.cfg.Backoff(failures - 1)})
 }
 
-// ended carries the end out, once. The caller holds mu.
+// ended ends the session, once. The caller holds mu.
 func (s *Session) ended(revoke bool) {
 	s.timer.Stop()
 	if revoke {
-		past.Revoking(int64(s.id)) // before anybody can resume the lease
+		past.Revoking(int64(s.id)) // before the lease can be resumed
 	}
 	s.end(s.failed("session", s.state.Cause))
 	s.candidates.End()
@@ -128,11 +128,11 @@ func (s *Session) ended(revoke bool) {
 	}()
 }
 
-// attempt is a request of the session that is under way, once or twice. The session's mutex guards
-// its fields.
+// attempt is a renewal or confirmation in progress, which may be sent twice. The session's mutex
+// guards its fields.
 type attempt struct {
 	session *Session
-	// ctx ends with the attempt. requests counts those under way.
+	// ctx ends with the attempt. requests is the number of requests in flight.
 	ctx      context.Context
 	cancel   context.CancelFunc
 	requests int
@@ -141,7 +141,7 @@ type attempt struct {
 	question *renewal.Question
 }
 
-// renew sends a renewal: on the client's stream, or else by a request. The caller holds mu.
+// renew sends a renewal on the client's stream if usable, or as a request. The caller holds mu.
 func (s *Session) renew(timeout time.Duration) *attempt {
 	a := &attempt{session: s}
 	if s.client.Stream.Usable() {
@@ -153,7 +153,7 @@ func (s *Session) renew(timeout time.Duration) *attempt {
 	return a
 }
 
-// confirm has a majority asked. The caller holds mu.
+// confirm sends a request to the majority. The caller holds mu.
 func (s *Session) confirm(timeout time.Duration) *attempt {
 	a := &attempt{session: s}
 	a.question = s.client.Majority.Ask(timeout, func(term uint64, err error) {
@@ -166,7 +166,7 @@ func (s *Session) confirm(timeout time.Duration) *attempt {
 	return a
 }
 
-// again sends the request once more beside the first. The caller holds the session's mutex.
+// again hedges: it sends the request a second time. The caller holds the session's mutex.
 func (a *attempt) again(timeout time.Duration) {
 	if a.question != nil {
 		a.question.Again()
@@ -178,7 +178,7 @@ func (a *attempt) again(timeout time.Duration) {
 	a.single(timeout)
 }
 
-// single renews by a request of its own. The caller holds the session's mutex.
+// single renews by a separate request. The caller holds the session's mutex.
 func (a *attempt) single(timeout time.Duration) {
 	s := a.session
 	if a.ctx == nil {
@@ -192,7 +192,7 @@ func (a *attempt) single(timeout time.Duration) {
 	})
 }
 
-// stop ends what is under way. The caller holds the session's mutex.
+// stop cancels the requests in flight. The caller holds the session's mutex.
 func (a *attempt) stop() {
 	if a.cancel != nil {
 		a.cancel()
@@ -205,7 +205,7 @@ func (a *attempt) stop() {
 	}
 }
 
-// learn gives the session an event of the attempt, if that is still under way.
+// learn sends the session an event of the attempt, unless the attempt has ended.
 func (a *attempt) learn(e core.SessionEvent) {
 	a.session.mu.Lock()
 	defer a.session.mu.Unlock()
@@ -214,7 +214,7 @@ func (a *attempt) learn(e core.SessionEvent) {
 	}
 }
 
-// streamed takes in what came of a renewal on the stream, on a goroutine of that.
+// streamed processes the outcome of a renewal on the stream, on a goroutine of the stream.
 func (a *attempt) streamed(answer renewal.Answer, err error) {
 	s := a.session
 	s.mu.Lock()
@@ -225,13 +225,13 @@ func (a *attempt) streamed(answer renewal.Answer, err error) {
 		s.interrupted(a)
 	case answer.TTL == s.state.Rhythm.TTL:
 		s.step(core.SessionEvent{Kind: core.Renewed, Term: s.term(answer), Rhythm: s.state.Rhythm})
-	default: // off the stream's goroutine: code of the user follows
+	default: // not on the stream's goroutine: it calls code of the user
 		s.tasks.Go(func() { a.answered(answer, nil) })
 	}
 }
 
-// interrupted goes on without the stream that the attempt was on: by a request, unless there is
-// one, or the time for it is over. The caller holds mu.
+// interrupted continues the attempt when its stream has failed: by a request, unless one is in
+// flight or the time of the attempt is over. The caller holds mu.
 func (s *Session) interrupted(a *attempt) {
 	a.requests--
 	now := s.step(core.SessionEvent{Kind: core.Clock})
@@ -240,7 +240,7 @@ func (s *Session) interrupted(a *attempt) {
 	}
 }
 
-// answered takes in what came of a renewal.
+// answered processes the outcome of a renewal by request.
 func (a *attempt) answered(answer renewal.Answer, err error) {
 	s := a.session
 	s.mu.Lock()
@@ -249,7 +249,7 @@ func (a *attempt) answered(answer renewal.Answer, err error) {
 		return
 	}
 	a.requests--
-	if err != nil && a.requests > 0 { // the other may succeed
+	if err != nil && a.requests > 0 { // the other request may succeed
 		s.mu.Unlock()
 		return
 	}
@@ -270,7 +270,7 @@ func (a *attempt) answered(answer renewal.Answer, err error) {
 	a.learn(e)
 }
 
-// term is the Raft term that is to be confirmed; 0: none.
+// term returns the Raft term to confirm; 0 if none has to be confirmed.
 func (s *Session) term(answer renewal.Answer) uint64 {
 	if _, counts := s.cfg.Majority.(Unconfirmed); counts {
 		return 0

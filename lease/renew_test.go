@@ -15,8 +15,8 @@ import (
 
 var errAway = errors.New("etcd is away")
 
-// TestHeldForFiveTTLs: renewed at TTL/4 with jitter of a tenth, each attempt with
-// a time-out of TTL/12, and nothing else sent.
+// TestHeldForFiveTTLs: the session renews at TTL/4 with jitter of a tenth, each attempt has a
+// time-out of TTL/12, and nothing else is sent.
 func TestHeldForFiveTTLs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -62,8 +62,8 @@ func TestHeldForFiveTTLs(t *testing.T) {
 	})
 }
 
-// TestGrantedTTLCounts: rhythm and deadline follow what was granted, not what was
-// asked for.
+// TestGrantedTTLCounts: intervals and deadline follow from the granted TTL, not from the requested
+// one.
 func TestGrantedTTLCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -80,7 +80,7 @@ func TestGrantedTTLCounts(t *testing.T) {
 	})
 }
 
-// TestChangedTTLChangesTheRhythm: up, and down again.
+// TestChangedTTLChangesTheRhythm: the TTL is raised, and lowered again.
 func TestChangedTTLChangesTheRhythm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -114,8 +114,8 @@ func TestChangedTTLChangesTheRhythm(t *testing.T) {
 	})
 }
 
-// TestTTLThatDoesNotFit: a server that lowers the TTL below what the configured
-// rhythm can live with ends the session instead of leaving it to chance.
+// TestTTLThatDoesNotFit: if a server lowers the TTL below what the configured intervals allow, the
+// session ends.
 func TestTTLThatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -130,9 +130,9 @@ func TestTTLThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// TestLowerTTLInALateReply: a reply that lowers the TTL, and was under way for
-// longer than that, leaves nothing that is certain. (To go on with the old and
-// longer deadline would be to believe in a lease that the server has expired.)
+// TestLowerTTLInALateReply: after a reply that lowers the TTL, and was on its way for longer than
+// that TTL, nothing is certain. (With the old and longer deadline the session would count on a
+// lease that the server has expired.)
 func TestLowerTTLInALateReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -152,8 +152,8 @@ func TestLowerTTLInALateReply(t *testing.T) {
 	})
 }
 
-// TestLeaseGone: whatever way the server has of saying that the lease is gone, the
-// session is lost at once, and nothing more is sent, not even a revocation.
+// TestLeaseGone: in whatever form the server replies that the lease does not exist, the session is
+// lost at once, and nothing more is sent, not even a revocation.
 func TestLeaseGone(t *testing.T) {
 	for name, gone := range map[string]reply{
 		"TTL 0":               ok(0),
@@ -195,9 +195,9 @@ func TestLeaseGone(t *testing.T) {
 	}
 }
 
-// TestRegression28NormalRhythmAfterAFailure: one success ends the pauses of the back-off.
-// (A session that went on counting its failures would renew at the pace of the back-off for
-// the rest of its life.)
+// TestRegression28NormalRhythmAfterAFailure: one success ends the pauses of the back-off. (A
+// session that continued to count its failures would renew with the pauses of the back-off
+// permanently.)
 func TestRegression28NormalRhythmAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl, ttls = 10 * time.Second, 5
@@ -218,8 +218,8 @@ func TestRegression28NormalRhythmAfterAFailure(t *testing.T) {
 	})
 }
 
-// TestStates walks through alive, at-risk, alive, at-risk, lost, with the hooks'
-// times, and what is certain at each step.
+// TestStates goes through alive, at-risk, alive, at-risk, lost, and checks the hooks' times and the
+// remaining time in each state.
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second / 12
@@ -260,7 +260,7 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestAtRiskAsStatus: the state as it is asked for, not as it is told.
+// TestAtRiskAsStatus: the state as Status returns it, not as the hooks report it.
 func TestAtRiskAsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

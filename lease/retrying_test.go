@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// TestRegression60FailedAttemptsAreReported: each with its number, its error and the pause
-// that follows, before the session is there and after it has ended.
+// TestRegression60FailedAttemptsAreReported: each with its number, its error and the pause after
+// it, before the session exists and after it has ended.
 func TestRegression60FailedAttemptsAreReported(t *testing.T) {
 	eachRetry := []lease.RetryingEvent{{Attempt: 1, Err: errAway}, {Attempt: 2, Err: errAway}, {Attempt: 3, Err: errAway}}
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestRegression60FailedAttemptsAreReported(t *testing.T) {
 	})
 }
 
-// TestRegression60HookThatBlocksAttempts: opening goes on beside it.
+// TestRegression60HookThatBlocksAttempts: opening continues while the hook blocks.
 func TestRegression60HookThatBlocksAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

@@ -13,14 +13,13 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// revoke removes the lease and with it its keys. It tries until the server
-// answers, or until the lease has expired by itself: one TTL after the last
-// renewal could have reached the server, that is one TTL from now.
-// The end of wanted ends it.
+// revoke revokes the lease, which deletes its keys. It tries until the server answers, wanted ends,
+// or the lease has expired by itself: one TTL after the last renewal could have reached the server,
+// that is one TTL from now.
 func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
 	ctx, cancel := context.WithTimeout(wanted, r.TTL)
 	defer cancel()
-	refused := true // each attempt, or none was made
+	refused := true // every attempt was, or none was made
 	policy := s.cfg.policy("revoke", max(r.Timeout, time.Second), s.hooks)
 	err := policy.Until(ctx, func(ctx context.Context) error {
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)
@@ -38,10 +37,10 @@ func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
 		past.Forget(int64(s.id))
 		return nil
 	case wanted.Err() != nil:
-		return nil // given up by Abandon: the lease is to live on
+		return nil // cancelled by Abandon: the lease is to remain
 	case ctx.Err() != nil:
-		// The context is our own: its error would tell the caller of an end that was
-		// none of theirs.
+		// The context is not the caller's: its error would look like the end of the caller's
+		// context.
 		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrUnavailable, r.TTL, err.Error())
 	default:
 		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, r.TTL)

@@ -15,9 +15,8 @@ import (
 
 const leaseID clientv3.LeaseID = 0x2a
 
-// server is a lease server that answers by script: for each method one reply
-// after another, the last one again and again. A method that a session has no
-// business with panics.
+// server is a lease server with scripted replies: for each method one reply after another, the last
+// one repeatedly. A method that a session must not call panics.
 type server struct {
 	clientv3.Lease
 	lease.Unconfirmed
@@ -29,7 +28,7 @@ type server struct {
 	sent  []request
 }
 
-// request is what a session sent.
+// request is a request that a session sent.
 type request struct {
 	method  string
 	at      time.Duration // since the server was made
@@ -104,13 +103,13 @@ func (s *server) methods() map[string]int {
 	return n
 }
 
-// ok answers at once.
+// ok replies at once.
 func ok(ttl int64) reply { return func(context.Context) (int64, error) { return ttl, nil } }
 
 // fail refuses at once.
 func fail(err error) reply { return func(context.Context) (int64, error) { return 0, err } }
 
-// hole never answers.
+// hole never replies.
 func hole(ctx context.Context) (int64, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
@@ -128,7 +127,7 @@ func late(d time.Duration, then reply) reply {
 	}
 }
 
-// config is one for that server whose pauses after failures are exact.
+// config returns a config for that server with exact pauses after failures.
 func (s *server) config(ttl time.Duration) lease.Config {
 	return lease.Config{
 		Lease: way(s), TTL: ttl, Clock: lease.Monotonic(),
@@ -136,7 +135,7 @@ func (s *server) config(ttl time.Duration) lease.Config {
 	}
 }
 
-// open opens a session that must open.
+// open opens a session and requires success.
 func open(t *testing.T, cfg lease.Config) *lease.Session {
 	t.Helper()
 	s, err := lease.Open(t.Context(), cfg)
@@ -144,7 +143,7 @@ func open(t *testing.T, cfg lease.Config) *lease.Session {
 	return s
 }
 
-// record is a session's hooks, kept.
+// record records the hook calls of a session.
 type record struct {
 	mu     sync.Mutex
 	events []event
@@ -159,7 +158,7 @@ type event struct {
 	err       error
 }
 
-// hooks returns hooks that record, with times since now.
+// hooks returns hooks that record their calls, with times since now.
 func (r *record) hooks() lease.Hooks {
 	begun := time.Now()
 	add := func(e event) {

@@ -16,16 +16,16 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// State is what a session knows of its lease. It goes Alive, AtRisk and back
-// any number of times, then Lost for good.
+// State is the state of a session's lease. It changes between Alive and AtRisk any number of times,
+// then to Lost permanently.
 type State uint8
 
 const (
-	// Alive says that the lease is certain until the deadline, and renewals succeed.
+	// Alive means that the lease is certain until the deadline, and renewals succeed.
 	Alive State = iota
-	// AtRisk says that a renewal is overdue, but the deadline is ahead.
+	// AtRisk means that a renewal is overdue, but the deadline has not passed.
 	AtRisk
-	// Lost says that the lease is no longer certain, or certainly gone.
+	// Lost means that the lease is no longer certain, or does not exist.
 	Lost
 )
 
@@ -43,7 +43,7 @@ func (s State) String() string {
 
 // Status is a session's state at one moment.
 type Status struct {
-	// State is the state; the deadline has been compared with the clock.
+	// State is the state, after a comparison of the deadline with the clock.
 	State State
 	// Remaining is the time for which the lease is still certain; 0 when Lost.
 	Remaining time.Duration
@@ -64,12 +64,12 @@ type Session struct {
 
 	mu         sync.Mutex
 	state      core.Session
-	attempt    *attempt      // the request under way; nil: none
-	timer      *time.Timer   // goes off when the machine is to look at the clock
-	wake       time.Duration // the reading for which it was set
+	attempt    *attempt      // the attempt in progress; nil if there is none
+	timer      *time.Timer   // fires when the machine has to read the clock
+	wake       time.Duration // the reading of the clock for which it is set
 	candidates *loop.Session
 	client     *renewal.Client
-	noRevoke   context.CancelFunc // ends the revocation early; nil: there is none
+	noRevoke   context.CancelFunc // ends the revocation early; nil if there is none
 
 	hooks   *serial.Queue
 	tasks   sync.WaitGroup // requests; none begins after the end
@@ -77,8 +77,8 @@ type Session struct {
 	revoked error          // result of the revocation; valid once done is closed
 }
 
-// newSession starts the session of a lease that was granted or renewed by a
-// request sent at the reading sent. fresh says that it was granted.
+// newSession starts the session of a lease that was granted or renewed by a request sent when the
+// clock read sent. fresh says that it was granted.
 func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Duration, fresh bool, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: cfg, id: id, ctx: ctx, end: end, hooks: hooks, done: make(chan struct{})}
@@ -88,8 +88,8 @@ func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Durati
 	now := cfg.Clock.Now()
 	s.state = core.Opened(r, sent, now, spread(r), cfg.Shared)
 	s.timer = time.AfterFunc(min(s.state.Next, s.state.Deadline)-now, s.tick)
-	// Only now: the hook is given the session and may use it at once. And before the
-	// mutex is free, so that a deadline that passes at once is not told first.
+	// Only now, because the hook receives the session and may use it at once. And before the mutex
+	// is unlocked, so that Lost cannot be called before Opened if the deadline passes at once.
 	if opened := cfg.Hooks.Opened; opened != nil {
 		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
@@ -99,7 +99,7 @@ func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Durati
 	return s
 }
 
-// spread is the pause after a renewal: jitter keeps clients from renewing all at once.
+// spread returns the pause after a renewal: jitter prevents all clients from renewing at once.
 func spread(r core.Rhythm) time.Duration { return retry.Spread(r.Every, r.Every/10) }
 
 // ID returns the lease's ID.
@@ -107,22 +107,22 @@ func (s *Session) ID() clientv3.LeaseID { return s.id }
 
 func init() { loop.Of = func(session any) *loop.Session { return session.(*Session).candidates } }
 
-// TTL returns the TTL that the server granted last.
+// TTL returns the TTL that the server last granted.
 func (s *Session) TTL() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Rhythm.TTL
 }
 
-// Context returns a context that ends with the session; context.Cause says why:
-// an error that wraps eldest.ErrSessionLost (deadline passed, lease gone) or
-// eldest.ErrClosed (Close, Abandon).
+// Context returns a context that ends with the session; context.Cause says why: an error that wraps
+// eldest.ErrSessionLost (deadline passed, lease expired or revoked) or eldest.ErrClosed (Close,
+// Abandon).
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Done returns a channel that is closed when the session ends.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Err reads the clock and returns nil while the session lives, then why it ended.
+// Err reads the clock and returns nil until the session has ended, then why it ended.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Session) Err() error {
 	return context.Cause(s.ctx)
 }
 
-// Status reads the clock and returns what is certain at this moment.
+// Status reads the clock and returns the status at this moment.
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,11 +145,10 @@ func (s *Session) Status() Status {
 	}
 }
 
-// Holds reports whether the lease certainly lives for another d: whether, unless
-// somebody revokes it, an action that takes at most d from now is over before etcd
-// can expire it. It
-// reads the clock and sends nothing. After the process or the machine was
-// stopped, the first call already tells the truth (G3).
+// Holds reports whether the lease certainly exists for another d, so that an action that takes at
+// most d from now is over before etcd can expire it, unless a client revokes it. It reads the clock
+// and sends nothing. The first call after the process or the machine was stopped is already correct
+// (G3).
 func (s *Session) Holds(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,21 +163,20 @@ func (s *Session) Holds(d time.Duration) bool {
 	return s.state.Deadline-now > d
 }
 
-// Dropped returns how many calls of Config.Hooks were dropped so far, because a
-// thousand waited behind a hook that blocks.
+// Dropped returns how many calls of Config.Hooks were dropped so far because a thousand calls
+// waited for a hook that blocks.
 func (s *Session) Dropped() int { return s.hooks.Dropped() }
 
-// Close ends the session and revokes its lease, so that its keys go at once. The
-// session's context ends before anything is sent. Close blocks until the server
-// has confirmed, the granted TTL has passed, or ctx ends; in the last case
-// it returns ctx's error and the revocation goes on in the background, for at
-// most one TTL, and Close may be called again to wait for it. If etcd did not answer
-// for the TTL, the error wraps eldest.ErrUnavailable, and the lease has expired by itself. A lease that is
-// gone already is a success, and so is every further Close after one. Close also
-// waits for hooks to return, as long as ctx lasts.
+// Close ends the session and revokes its lease, which deletes its keys at once. The session's
+// context ends before anything is sent. Close blocks until the server has confirmed, the granted
+// TTL has passed, or ctx ends; in the last case it returns ctx's error and the revocation continues
+// in the background, for at most one TTL, and Close may be called again to wait for it. If etcd did
+// not answer for the TTL, the error wraps eldest.ErrUnavailable, and the lease has expired by
+// itself. If the lease no longer exists Close succeeds, and so does every Close after a successful
+// one. Close also waits for hooks to return, until ctx ends.
 //
-// Close does not need the context under which the session was opened to live,
-// but ctx must: with one that has ended, nothing is waited for.
+// The context with which the session was opened may have ended; ctx must not have: otherwise Close
+// does not wait.
 func (s *Session) Close(ctx context.Context) error {
 	if ctx == nil {
 		return s.failed("close session", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -187,7 +185,7 @@ func (s *Session) Close(ctx context.Context) error {
 	if err := retry.Wait(ctx, s.done); err != nil {
 		return s.failed("close session", err)
 	}
-	// The context of what removes keys has ended; it is only waited for.
+	// The context of the removals of keys has ended; Close only waits for them.
 	if err := s.candidates.Wait(ctx); err != nil {
 		return s.failed("close session", err)
 	}
@@ -198,17 +196,16 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// Abandon ends the session on this side only: renewing stops, nothing is sent,
-// and the lease lives on until it expires, for Resume or for nobody. The key of a
-// candidate that waits or leads, and its token, is there for Resume. A revocation that is
-// under way, after a loss or a Close, is given up, and so is the removal of a key whose
-// candidate or leader has left; requests that were sent may still arrive. So in this
-// process Resume refuses a lease whose revocation was sent, and a candidate of a resumed
-// session does not take over a key whose removal was: it enters the queue anew. Abandon
-// waits for the session's goroutines, which end at once (where a Backoff, or a candidate's ShouldYield
-// or Queue, that the user gave returns at once), but not for hooks. Closing an
-// abandoned session is harmless and sends nothing. With heartbeats a successor evicts the leader
-// that was abandoned, unless it is resumed within Heartbeat.Timeout.
+// Abandon ends the session in this process only: it stops renewing, sends nothing, and the lease
+// remains until it expires or is resumed. The key of a candidate that waits or leads, and its
+// token, remain for Resume. A revocation in progress, after a loss or a Close, is cancelled, and so
+// is the removal of a key whose candidate or leader has left; requests that were sent may still
+// arrive. So in this process Resume refuses a lease whose revocation was sent, and a candidate of a
+// resumed session does not adopt a key whose removal was sent: it registers again. Abandon waits
+// for the session's goroutines, which end at once (if the user's Backoff, or a candidate's
+// ShouldYield or Ordering, returns at once), but not for hooks. Closing an abandoned session is
+// harmless and sends nothing. With heartbeats a successor evicts the abandoned leader, unless its
+// session is resumed within Heartbeat.Timeout.
 func (s *Session) Abandon() {
 	s.do(core.SessionEvent{Kind: core.Abandoned})
 	s.mu.Lock()
@@ -220,11 +217,10 @@ func (s *Session) Abandon() {
 	_ = s.candidates.Wait(context.Background())
 }
 
-// Forfeit ends the session as lost, before its deadline: for an owner whose work takes
-// time to stop, and was stopped because renewals failed. The cause wraps
-// eldest.ErrSessionLost and reason; all that follows is what follows a loss, the
-// revocation in the background included. It does not block, and a session that has ended
-// already keeps its cause. A nil reason says nothing more.
+// Forfeit ends the session as lost before its deadline, for an owner that was stopped because
+// renewals failed and whose work takes time to stop. The cause wraps eldest.ErrSessionLost and, if
+// that is not nil, reason. The consequences are those of every loss, including the revocation in
+// the background. Forfeit does not block. A session that has ended already keeps its cause.
 func (s *Session) Forfeit(reason error) { s.do(core.SessionEvent{Kind: core.Forfeited, Err: reason}) }
 
 func (s *Session) failed(op string, err error) error {

@@ -12,17 +12,17 @@ import (
 const (
 	// DefaultTTL is used when Config.TTL is 0.
 	DefaultTTL = 10 * time.Second
-	// MaxTTL is the longest TTL that Open asks for. Whoever crashes blocks the
-	// queue for its TTL; more than a day is a mistake, most likely of units.
+	// MaxTTL is the longest TTL that Open requests. A candidate that crashes blocks the queue for
+	// its TTL; more than a day is a mistake, probably of units.
 	MaxTTL = 24 * time.Hour
-	// MinMargin is the smallest default margin. Measured: it covers a clock rate
-	// that is off by a tenth at a TTL of 2 s, far more than hardware clocks show.
+	// MinMargin is the smallest default margin. Measured: at a TTL of 2 s it covers a clock rate
+	// that differs by a tenth, far more than hardware clocks do.
 	MinMargin = 200 * time.Millisecond
 )
 
-// seconds turns a wanted TTL into what etcd takes: whole seconds, rounded UP,
-// because rounding down would ask for less time than the caller relies on. 0 is
-// DefaultTTL. Negative and absurd ones are refused.
+// seconds converts a wanted TTL to etcd's unit: whole seconds, rounded UP, because rounding down
+// would request less time than the caller relies on. 0 is DefaultTTL. Negative TTLs and those over
+// MaxTTL are refused.
 func seconds(ttl time.Duration) (int64, error) {
 	switch {
 	case ttl == 0:

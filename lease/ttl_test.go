@@ -40,7 +40,7 @@ func TestSecondsRoundUp(t *testing.T) {
 		MaxTTL + 1:             "over the longest one allowed, 24h0m0s",
 		365 * 24 * time.Hour:   "the TTL 8760h0m0s is over",
 		math.MaxInt64:          "is over",
-		10 * time.Second * 1e6: "is over", // seconds in a unit too small by a thousand, twice
+		10 * time.Second * 1e6: "is over", // seconds multiplied twice by a unit that is too small by a thousand
 	} {
 		_, err := seconds(ttl)
 		require.ErrorIs(t, err, eldest.ErrInvalid, "a TTL of %v", ttl)

@@ -15,9 +15,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// threeMembers answer for each other, but one that swallows what it gets. Which of them a
-// request goes to is drawn: where much else goes through the same client, what its rotation
-// gives to whom has no order.
+// threeMembers are three members that can replace each other, one of which swallows requests. The
+// member of a request is chosen at random: if much other traffic uses the same client, its rotation
+// has no order for a single caller.
 type threeMembers struct {
 	*server
 	draw *rand.Rand
@@ -47,11 +47,11 @@ func (m *threeMembers) MemberList(ctx context.Context, _ ...clientv3.OpOption) (
 	return &clientv3.MemberListResponse{Header: &etcdserverpb.ResponseHeader{RaftTerm: 7}}, nil
 }
 
-// One member of three that swallows everything, for five minutes, costs nobody the lease,
-// however the requests meet it.
+// One member of three that swallows everything, for five minutes, costs no session its lease,
+// whichever requests it swallows.
 //
-// Broken by putting each request once, with the whole of its time-out: 54 of the 100
-// sessions are lost then.
+// Fails if each request is sent once, with the whole of its time-out: 54 of the 100 sessions are
+// lost then.
 func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sessions []*lease.Session
@@ -74,9 +74,8 @@ func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 	})
 }
 
-// A request that is not answered is put once more when half of its time is over, and not
-// by a process that wakes up after its deadline: it would prolong a lease that it no
-// longer counts on.
+// A request that is not answered is hedged when half of its time is over, but not by a process that
+// was suspended past its deadline: it would prolong a lease that the session no longer counts on.
 func TestNothingIsPutAgainAfterTheDeadline(t *testing.T) {
 	for name, asleep := range map[string]time.Duration{"awake": 0, "asleep": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestNothingIsPutAgainAfterTheDeadline(t *testing.T) {
 					return lease.Renewal{Every: time.Second, Timeout: time.Second}
 				}
 				session := open(t, cfg)
-				time.Sleep(1400 * time.Millisecond) // sent once, from 0.9 s to 1 s on
+				time.Sleep(1400 * time.Millisecond) // the first request was sent between 0.9 s and 1 s
 				synctest.Wait()
 				require.Len(t, s.requests("renew"), 1)
 				clock.Jump(asleep)

@@ -15,12 +15,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// onStream says that sessions renew on a stream, as on that of a *clientv3.Client, and not by the
-// requests of clientv3.Lease.
+// onStream has sessions renew on a stream, like that of a *clientv3.Client, and not by the requests
+// of clientv3.Lease.
 var onStream bool
 
-// TestOnAStream runs the tests of sessions again. Those in which single requests fail are left out:
-// a stream that fails is followed by a request, and costs nothing.
+// TestOnAStream runs the tests of sessions again, except those in which single requests fail: a
+// failed stream is followed by a request, and has no other effect.
 func TestOnAStream(t *testing.T) {
 	onStream = true
 	defer func() { onStream = false }()
@@ -58,13 +58,13 @@ func TestOnAStream(t *testing.T) {
 	}
 }
 
-// fake is a lease server that is asked for confirmation as well.
+// fake is a lease server that also confirms renewals.
 type fake interface {
 	clientv3.Lease
 	lease.Majority
 }
 
-// way is how sessions renew with a fake.
+// way returns the fake as sessions use it: with streams or without.
 func way(f fake) clientv3.Lease {
 	if onStream {
 		return streamer{f}
@@ -72,7 +72,7 @@ func way(f fake) clientv3.Lease {
 	return f
 }
 
-// streamer renews on streams, each of which answers one renewal after the other.
+// streamer renews on streams, each of which answers one renewal after another.
 type streamer struct{ fake }
 
 func (f streamer) KeepAliveStream(ctx context.Context) (etcdserverpb.Lease_LeaseKeepAliveClient, error) {
@@ -118,7 +118,7 @@ func (s *keepAlives) Recv() (*etcdserverpb.LeaseKeepAliveResponse, error) {
 	return answer, nil
 }
 
-// gone is answered as etcd does on streams.
+// A lease that does not exist is reported as etcd does on streams.
 func TestGoneOnAStream(t *testing.T) {
 	onStream = true
 	defer func() { onStream = false }()

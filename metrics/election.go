@@ -15,33 +15,32 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Election is the collector of one participant in one election. Made by New. All methods
-// are safe for concurrent use, and none blocks.
+// Election is the collector of one participant in one election. It is made by New. All methods are
+// safe for concurrent use, and none blocks.
 type Election struct {
-	// What counts is told by hooks.
+	// Metrics that are updated by hooks.
 	sessions, atRisk, campaigns, wins, foreign prometheus.Counter
 	missed, suspensions, evictions             prometheus.Counter
 	gone, left, ended, restarts                *prometheus.CounterVec
 	latency, slack, wait, proof, beats         prometheus.Histogram
 	muted                                      prometheus.Gauge
-	// What is computed at scrape.
+	// Metrics that are computed at each scrape.
 	state, token, leader, remaining, certain, ttl, queue, watching, readers, dropped *prometheus.Desc
 
 	mu sync.Mutex
-	// session and candidate are the newest that the hooks told of; nil before.
+	// session and candidate are the newest ones that the hooks reported; nil before that.
 	session   *lease.Session
 	candidate *election.Candidate
 	observers map[*observe.Observer]bool
 	node      Node
-	// drained are the dropped calls, and subscribed the subscriptions, of those that
-	// are not looked at any more.
+	// drained counts the dropped calls, and subscribed the subscriptions, of sessions, candidates
+	// and observers that are no longer read.
 	drained    int
 	subscribed int64
 }
 
-// New makes the collector of a participant in the named election. It shows nothing but
-// zeros until its Hooks are called. Labels are text: what is no UTF-8 in the name is shown
-// as U+FFFD.
+// New makes the collector of a participant in the named election. All its values are 0 until its
+// Hooks are called. Labels are text: bytes of the name that are not UTF-8 are replaced by U+FFFD.
 func New(election string) *Election {
 	of := prometheus.Labels{"election": strings.ToValidUTF8(election, "\ufffd")}
 	return &Election{
@@ -58,21 +57,21 @@ func New(election string) *Election {
 	}
 }
 
-// Node is who knows what a node is: an *elector.Elector or a *curator.Curator.
+// Node has the status of a node: an *elector.Elector or a *curator.Curator.
 type Node interface{ Status() elector.Status }
 
-// Attach has the state and the leader's token computed from a node's status, from now on.
-// It differs from what the candidate says where a node drains: it is unknown, while its
-// key still stands.
+// Attach makes the collector compute the state and the leader's token from a node's status, from
+// now on. The status differs from the candidate's state while a node drains: it is unknown, while
+// the key still exists.
 func (e *Election) Attach(n Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.node = n
 }
 
-// AttachCandidate has the gauges computed from a session and a candidate, from now on. The
-// hooks do the same when the session opens and the candidate registers, a moment later,
-// and not where a hook that is called before them blocks. Either may be nil.
+// AttachCandidate makes the collector compute the gauges from a session and a candidate, from now
+// on. The hooks do the same a moment after the session has opened and the candidate has registered,
+// but not if a hook that is called before them blocks. Either may be nil.
 func (e *Election) AttachCandidate(s *lease.Session, c *election.Candidate) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +83,7 @@ func (e *Election) AttachCandidate(s *lease.Session, c *election.Candidate) {
 	}
 }
 
-// use makes a session the one that is looked at. The caller holds mu.
+// use makes s the session that is read. The caller holds mu.
 func (e *Election) use(s *lease.Session) {
 	if e.session != nil && e.session != s {
 		e.drained += e.session.Dropped()
@@ -92,7 +91,7 @@ func (e *Election) use(s *lease.Session) {
 	e.session = s
 }
 
-// stand makes a candidate the one that is looked at. The caller holds mu.
+// stand makes c the candidate that is read. The caller holds mu.
 func (e *Election) stand(c *election.Candidate) {
 	if e.candidate != nil && e.candidate != c {
 		e.drained += e.candidate.Dropped()
@@ -100,7 +99,7 @@ func (e *Election) stand(c *election.Candidate) {
 	e.candidate = c
 }
 
-// counting are the parts that are collectors themselves.
+// counting returns the parts that are collectors themselves.
 func (e *Election) counting() []prometheus.Collector {
 	return []prometheus.Collector{
 		e.sessions, e.atRisk, e.campaigns, e.wins, e.foreign, e.gone, e.left, e.ended, e.restarts,
@@ -108,7 +107,7 @@ func (e *Election) counting() []prometheus.Collector {
 	}
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (e *Election) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range e.counting() {
 		c.Describe(to)
@@ -118,7 +117,7 @@ func (e *Election) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is for the registry: it reads the clock, and sends nothing.
+// Collect implements prometheus.Collector: it reads the clock, and sends nothing.
 func (e *Election) Collect(to chan<- prometheus.Metric) {
 	for _, c := range e.counting() {
 		c.Collect(to)
@@ -150,19 +149,19 @@ func one(is bool) float64 {
 	return 0
 }
 
-// standing copies what is looked at, so that nothing of it is asked under the lock.
+// standing copies what is read at a scrape, so that none of it is called under the lock.
 func (e *Election) standing() (s *lease.Session, c *election.Candidate, n Node, observers map[*observe.Observer]bool, dropped int, subscribed int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for o := range e.observers {
 		if errors.Is(o.State().Reason, eldest.ErrClosed) {
-			e.drain(o) // whose end was not told of, or not yet
+			e.drain(o) // the hook of its end was not called, or not yet
 		}
 	}
 	return e.session, e.candidate, e.node, maps.Clone(e.observers), e.drained, e.subscribed
 }
 
-// drain takes leave of an observer. The caller holds mu.
+// drain removes an observer, and keeps its counts. The caller holds mu.
 func (e *Election) drain(o *observe.Observer) {
 	if e.observers[o] {
 		delete(e.observers, o)

@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/metrics"
 )
 
-// A hand-over between two participants, as a scrape of each shows it.
+// A hand-over between two participants, as shown in a scrape of each.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
@@ -32,7 +32,7 @@ func TestHandOver(t *testing.T) {
 	a.becomes("eldest_wins_total", 1)
 	require.Equal(t, "leading", a.state())
 	b.becomes("eldest_queue_length", 2)
-	// What other hooks tell has queues of its own.
+	// The other hooks have queues of their own.
 	b.becomes("eldest_session_ttl_seconds", ttl.Seconds())
 	b.becomes("eldest_campaigns_total", 1)
 	b.becomes(`eldest_state{state="following"}`, 1)
@@ -73,8 +73,8 @@ func TestHandOver(t *testing.T) {
 	require.Zero(t, scrape(t, b.registry)["eldest_session_remaining_seconds"])
 }
 
-// A tenure that was asked to end has drained, whatever became of its key after that; no
-// alert takes it for a loss.
+// A tenure that was requested to end has drained, whatever happened to its key after that; no alert
+// counts it as a loss.
 func TestDrainedTenure(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name())
@@ -86,10 +86,10 @@ func TestDrainedTenure(t *testing.T) {
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="deposed"}`])
 }
 
-// A tenure that is suspended goes on as the same one, and counts once.
+// A tenure that is suspended and resumed is one tenure, and counts once.
 //
-// Fails when a suspension looks like an end, a resumption like a win, or the suspended one like a
-// follower.
+// The test fails if a suspension counts as an end, a resumption as a win, or the suspended
+// candidate as a follower.
 func TestSuspendedTenure(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
@@ -126,7 +126,7 @@ func TestSuspendedTenure(t *testing.T) {
 	require.Zero(t, scrape(t, b.registry)["eldest_heartbeats_refused"])
 }
 
-// A waiter that leaves ends a candidacy, not a tenure.
+// A waiter that withdraws ends a candidacy, not a tenure.
 func TestWithdrawnCandidacy(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name())
@@ -136,15 +136,15 @@ func TestWithdrawnCandidacy(t *testing.T) {
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="withdrawn"}`])
 }
 
-// What a scrape shows is true when it is scraped: past the deadline nobody leads and no
-// time is left, although no timer has fired and no hook can run.
+// A scrape shows the state at the time of the scrape: past the deadline the participant does not
+// lead and no time is left, although no timer has fired and no hook can run.
 func TestScrapeReadsTheClock(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	clock := etcdtest.NewClock()
 	release, blocked := make(chan struct{}), make(chan struct{})
 	p := join(t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Clock, cfg.TTL = clock, 60*time.Second
-		// None meanwhile: it would put right what is looked at.
+		// No renewal during the test: it would correct the clock's jump.
 		cfg.Renewal = func(time.Duration) lease.Renewal { return lease.Renewal{Every: 50 * time.Second, Timeout: time.Second} }
 		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { close(blocked); <-release }})
 	})
@@ -165,7 +165,7 @@ func TestScrapeReadsTheClock(t *testing.T) {
 	require.Zero(t, now[`eldest_sessions_ended_total{cause="session_lost"}`], "the hook that says so waits behind the one that blocks")
 }
 
-// Where a hook before ours blocks, who attaches the candidate sees the truth all the same.
+// If an earlier hook blocks, the scrape is correct after AttachCandidate.
 func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
@@ -181,14 +181,14 @@ func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
 	require.Equal(t, "unknown", deaf.state())
 }
 
-// prompt is a lease whose renewals are answered at once, by nobody.
+// prompt is a lease client whose renewals succeed at once, without etcd.
 type prompt struct{ clientv3.Lease }
 
 func (prompt) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
 	return &clientv3.LeaseKeepAliveResponse{ID: id, TTL: int64(ttl / time.Second)}, nil
 }
 
-// Dropped calls show while the hook still blocks, and stay counted with the next session.
+// Dropped calls are counted while the hook still blocks, and stay counted with the next session.
 func TestDroppedHooksAreCounted(t *testing.T) {
 	t.Parallel()
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
@@ -204,7 +204,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	p.session.Abandon()
 	close(release)
 	dropped := float64(p.session.Dropped())
-	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 0) // the news was dropped as well
+	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 0) // the call for the end was dropped as well
 	next, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Hooks: p.Hooks().Session})
 	require.NoError(t, err)
 	p.becomes("eldest_sessions_total", 2)
@@ -212,8 +212,8 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	require.NoError(t, next.Close(ctx))
 }
 
-// A node that is attached says itself what it is: unknown, while its lead function drains
-// and its key still stands.
+// The state of an attached node comes from the node: unknown, while its lead function drains and
+// its key still exists.
 func TestAttachedElector(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	numbers := metrics.New(t.Name())
@@ -256,7 +256,7 @@ func TestAttachedElector(t *testing.T) {
 	require.Zero(t, scrape(t, p.registry)["eldest_token"])
 }
 
-// Slack counts as a part of the TTL: the bucket that the alert looks at is a third of any.
+// Slack is a part of the TTL: the bucket that the alert uses is a third of any TTL.
 func TestSlackIsARatio(t *testing.T) {
 	numbers := metrics.New("e")
 	registry := prometheus.NewPedanticRegistry()
@@ -284,7 +284,7 @@ func TestSlackIsARatio(t *testing.T) {
 	require.Fail(t, "no slack")
 }
 
-// Scrapes and hooks do not get in each other's way.
+// Scrapes and hooks can run concurrently.
 func TestCollectConcurrentSafe(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name())

@@ -19,8 +19,8 @@ import (
 	"github.com/eldest-io/eldest/metrics"
 )
 
-// One participant, told of by a collector and a logger at once. The registry goes behind
-// promhttp.HandlerFor, as ever.
+// One participant, with the hooks of a collector and of a logger. The registry is served by
+// promhttp.HandlerFor, as usual.
 func ExampleNew() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 
 func all() []*definition { return slices.Concat(definitions, serviceDefinitions) }
 
-// Rows returns the table of the documentation, as the code has it.
+// Rows returns the table of the documentation, made from the code.
 func Rows() (rows []string) {
 	for _, d := range all() {
 		labels := "election"

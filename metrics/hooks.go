@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Hooks returns what feeds the collector. They return at once.
+// Hooks returns the hooks that update the collector. They return at once.
 func (e *Election) Hooks() hooks.Set {
 	return hooks.Set{Session: e.sessionHooks(), Candidate: e.candidateHooks(), Observer: e.observerHooks()}
 }
@@ -68,7 +68,7 @@ func (e *Election) candidateHooks() election.Hooks {
 		Ended: func(event election.EndedEvent) {
 			cause := event.Cause
 			if !event.Drained.IsZero() {
-				cause = eldest.ErrDraining // it had ended then, whatever became of the key
+				cause = eldest.ErrDraining // the tenure ended with the drain, whatever happened to the key
 			}
 			if event.Led {
 				e.ended.WithLabelValues(hooks.Cause(cause)).Inc()

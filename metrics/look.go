@@ -7,7 +7,7 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// view is what a participant is at one moment.
+// view is the state of a participant at one moment.
 type view struct {
 	role           elector.Role
 	token, leader  eldest.Token
@@ -20,7 +20,7 @@ type view struct {
 	dropped        int
 }
 
-// look reads the clock and asks everybody who lives in this process.
+// look reads the clock, and the states of everything of this participant in this process.
 func (e *Election) look() view {
 	session, candidate, node, observers, dropped, subscribed := e.standing()
 	v := view{observers: len(observers), dropped: dropped, subscriptions: subscribed}
@@ -58,7 +58,7 @@ func (e *Election) look() view {
 	return v
 }
 
-// ask takes the role, and what goes with it, from a node's status.
+// ask sets the role and the leader's token from a node's status.
 func (v *view) ask(s elector.Status) {
 	v.role = s.Role()
 	if _, token, ok := s.Own(); ok {

@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// ttl is that of the sessions.
+// ttl is the TTL of the sessions.
 const ttl = 20 * time.Second
 
-// participant is one that is measured, with a registry of its own.
+// participant is a measured participant, with a registry of its own.
 type participant struct {
 	*metrics.Election
 	t         *testing.T
@@ -35,7 +35,7 @@ func join(t *testing.T, cli *clientv3.Client, name string, change ...func(*lease
 	t.Helper()
 	p := &participant{Election: metrics.New(name), t: t, registry: prometheus.NewPedanticRegistry()}
 	p.registry.MustRegister(p.Election)
-	// A TTL that a busy machine keeps, and renewals that a test need not wait for.
+	// A TTL that a busy machine can keep, and renewals for which a test need not wait.
 	joined := electiontest.Join(t, cli, name, func(l *lease.Config, e *election.Config) {
 		l.TTL, l.Hooks, e.Hooks = ttl, p.Hooks().Session, p.Hooks().Candidate
 		l.Renewal = func(time.Duration) lease.Renewal {
@@ -57,8 +57,8 @@ func (p *participant) observer(cli *clientv3.Client) *observe.Observer {
 	return o
 }
 
-// scrape returns the series of a registry, by name and the labels beside election, as
-// name{label="value"}. Of a histogram it returns the count.
+// scrape returns the series of a registry, by name and the labels other than election, as
+// name{label="value"}. The value of a histogram is its count.
 func scrape(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -92,14 +92,15 @@ func (p *participant) becomes(name string, want float64) {
 		"%s never was %v", name, want)
 }
 
-// reaches waits until a scrape shows a value, or more: of what goes on by itself.
+// reaches waits until a scrape shows a value or a higher one, for values that increase by
+// themselves.
 func (p *participant) reaches(name string, least float64) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] >= least }, etcdtest.Patience, 5*time.Millisecond,
 		"%s never was %v", name, least)
 }
 
-// state returns what a scrape shows the participant to be: exactly one thing.
+// state returns the participant's state in a scrape, which must have exactly one.
 func (p *participant) state() string {
 	p.t.Helper()
 	is := ""

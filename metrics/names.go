@@ -6,13 +6,13 @@ import (
 	"github.com/eldest-io/eldest/hooks"
 )
 
-// definition is one metric as Prometheus and the documentation know it.
+// definition is one metric, as in Prometheus and in the documentation.
 type definition struct {
 	name, kind string
-	// labels are those beside "election".
+	// labels are the labels other than "election".
 	labels []label
 	help   string
-	// buckets are those of a histogram.
+	// buckets are the buckets of a histogram.
 	buckets []float64
 }
 
@@ -22,7 +22,7 @@ type label struct {
 	values []string
 }
 
-// by is the one label of a metric.
+// by returns the one label of a metric.
 func by(name string, values ...string) []label { return []label{{name, values}} }
 
 const (
@@ -31,7 +31,7 @@ const (
 	histogram = "histogram"
 )
 
-// What a session can end with.
+// The causes with which a session can end.
 const (
 	sessionLost = "session_lost"
 	closed      = "closed"
@@ -39,7 +39,7 @@ const (
 
 var (
 	roles = []string{"leading", "following", "unknown"}
-	// causes are what a candidacy or a tenure can end with.
+	// causes are the causes with which a candidacy or a tenure can end.
 	causes = hooks.Causes()
 )
 
@@ -74,14 +74,14 @@ var (
 	droppedDef   = definition{name: "eldest_hooks_dropped_total", kind: counter, help: "Hook calls that were dropped because a thousand waited behind one that blocks."}
 )
 
-// definitions are those of an election, in the order of the documentation.
+// definitions are the metrics of an election, in the order of the documentation.
 var definitions = []*definition{
 	&stateDef, &tokenDef, &leaderDef, &remainingDef, &ttlDef, &sessionsDef, &goneDef, &atRiskDef, &latencyDef, &slackDef,
 	&campaignsDef, &leftDef, &winsDef, &endedDef, &waitDef, &proofDef, &queueDef, &restartsDef, &observersDef, &readersDef,
 	&foreignDef, &droppedDef, &beatDef, &missedDef, &mutedDef, &certainDef, &suspendedDef, &evictionsDef,
 }
 
-// names are those of the labels that vary within one election.
+// names returns the names of the labels that vary within one election.
 func (d *definition) names() []string {
 	var names []string
 	for _, l := range d.labels {
@@ -109,7 +109,7 @@ func (d *definition) desc(of prometheus.Labels) *prometheus.Desc {
 	return prometheus.NewDesc(d.name, d.help, d.names(), of)
 }
 
-// counters makes the counter, with every combination of its label values at 0.
+// counters makes the counter, with 0 for every combination of its label values.
 func (d *definition) counters(of prometheus.Labels) *prometheus.CounterVec {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of}, d.names())
 	d.each(func(values ...string) { vec.WithLabelValues(values...) })

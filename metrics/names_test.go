@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/metrics"
 )
 
-// The table of the documentation and the list of the package comment are what the code
-// has: each metric, with its type, its labels and its meaning, and no other.
+// The table of the documentation and the list of the package comment agree with the code: each
+// metric, with its type, its labels and its meaning, and no other.
 func TestNamesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/observability/metrics.md")
 	require.NoError(t, err)
@@ -35,8 +35,7 @@ func TestNamesAreDocumented(t *testing.T) {
 	require.ElementsMatch(t, metrics.Names(), listed)
 }
 
-// What a scrape shows is what is documented: with the help, and each label value from the
-// start.
+// A scrape shows what is documented: with the help, and each label value from the start.
 func TestScrapeShowsWhatIsDocumented(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(metrics.New("e"), metrics.NewService("e"))
@@ -60,7 +59,7 @@ func TestScrapeShowsWhatIsDocumented(t *testing.T) {
 		require.Len(t, family.GetMetric(), values, family.GetName())
 	}
 	for _, name := range metrics.Names() {
-		// Nobody looks at the queue yet, so its length is not known.
+		// No observer watches the queue yet, so its length is unknown.
 		require.Equal(t, name != "eldest_queue_length", shown[name], name)
 	}
 }
@@ -74,8 +73,8 @@ func TestNamesFollowTheConventions(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// A registry takes many elections; the same one twice is refused, unless a label tells
-// the two apart.
+// A registry accepts many elections; the same election a second time is refused, unless a label
+// distinguishes the two.
 func TestManyElectionsInOneRegistry(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
@@ -98,7 +97,7 @@ func TestManyElectionsInOneRegistry(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// A name may be any bytes, and a label may not.
+// A name may be any bytes, but a label must be valid UTF-8.
 func TestNamesThatAreNoText(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	require.NoError(t, registry.Register(metrics.New("a\xffb")))

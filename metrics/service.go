@@ -10,22 +10,22 @@ import (
 	"github.com/eldest-io/eldest/curator"
 )
 
-// Service is the collector of the calls to one node of a service. Made by NewService. All
+// Service is the collector of the calls to one node of a service. It is made by NewService. All
 // methods are safe for concurrent use, and none blocks.
 type Service struct {
-	// What counts is told by the hook.
+	// Metrics that are updated by the hook.
 	calls, refusals *prometheus.CounterVec
 	took            *prometheus.HistogramVec
 	wait            prometheus.Histogram
-	// What is computed at scrape.
+	// Metrics that are computed at each scrape.
 	waiting, held, flight *prometheus.Desc
 
 	mu   sync.Mutex
 	node Loaded // nil before Attach
 }
 
-// NewService makes the collector of a node of the named election. It shows nothing but zeros
-// until its Hooks are called. What New says of the name and of registries is true here as well.
+// NewService makes the collector of a node of the named election. All its values are 0 until its
+// Hooks are called. For the name and for registries it has the same rules as New.
 func NewService(election string) *Service {
 	of := prometheus.Labels{"election": strings.ToValidUTF8(election, "\ufffd")}
 	return &Service{
@@ -34,8 +34,8 @@ func NewService(election string) *Service {
 	}
 }
 
-// Hooks returns what feeds the collector, for curator.Config.Hooks. They return at once, and
-// may be called by any number of calls at once.
+// Hooks returns the hooks that update the collector, for curator.Config.Hooks. They return at once,
+// and may be called concurrently.
 func (s *Service) Hooks() curator.Hooks {
 	return curator.Hooks{Answered: func(e curator.CallEvent) {
 		way := e.Way.String()
@@ -44,12 +44,12 @@ func (s *Service) Hooks() curator.Hooks {
 		}
 		code := e.Code
 		if code > codes.Unauthenticated {
-			code = codes.Unknown // or else a service's own codes would be labels without limit
+			code = codes.Unknown // otherwise a service's own codes would be an unlimited number of labels
 		}
 		s.calls.WithLabelValues(way, code.String()).Inc()
 		s.took.WithLabelValues(way).Observe(e.Took.Seconds())
 		if e.Hop {
-			return // the other node counts the caller's side of it
+			return // the other node counts the caller's side of the call
 		}
 		s.wait.Observe(e.Waited.Seconds())
 		if e.Refusal != 0 {
@@ -58,22 +58,22 @@ func (s *Service) Hooks() curator.Hooks {
 	}}
 }
 
-// Loaded is a node whose load is known: a *curator.Curator.
+// Loaded has the load of a node: a *curator.Curator.
 type Loaded interface{ Load() curator.Load }
 
-// Attach has the gauges computed from a node's load, from now on.
+// Attach makes the collector compute the gauges from a node's load, from now on.
 func (s *Service) Attach(n Loaded) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node = n
 }
 
-// counting are the parts that are collectors themselves.
+// counting returns the parts that are collectors themselves.
 func (s *Service) counting() []prometheus.Collector {
 	return []prometheus.Collector{s.calls, s.took, s.wait, s.refusals}
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (s *Service) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range s.counting() {
 		c.Describe(to)
@@ -83,7 +83,7 @@ func (s *Service) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (s *Service) Collect(to chan<- prometheus.Metric) {
 	for _, c := range s.counting() {
 		c.Collect(to)

@@ -27,7 +27,7 @@ import (
 	"github.com/eldest-io/eldest/metrics"
 )
 
-// node is one node of the key-value service, with what a client of it has seen.
+// node is one node of the key-value service, with the results that a client of it has received.
 type node struct {
 	*curator.Curator
 	t        *testing.T
@@ -97,7 +97,7 @@ func (n *node) becomes(role elector.Role) elector.Status {
 	return s
 }
 
-// ids are those of requests.
+// ids are the IDs of requests.
 var ids atomic.Int64
 
 // put makes a call, in the background.
@@ -122,7 +122,7 @@ func (n *node) shows(name string, want float64) {
 	require.Eventually(n.t, func() bool { return scrape(n.t, n.registry)[name] == want }, etcdtest.Patience, 5*time.Millisecond, "%s never was %v", name, want)
 }
 
-// addsUp asserts that what is counted is what the client has seen.
+// addsUp asserts that the counts are those of the client.
 func (n *node) addsUp() {
 	n.t.Helper()
 	now := scrape(n.t, n.registry)
@@ -146,7 +146,7 @@ func refusals(reason curator.Refusal) string {
 	return `eldest_service_refusals_total{reason="` + reason.String() + `"}`
 }
 
-// blocks has the leader's handlers say that they have begun, and wait for the end of their
+// blocks makes the leader's handlers report that they have begun, and wait for the end of their
 // context, or for release.
 func blocks(began chan<- struct{}, release <-chan struct{}) func(*curator.Config) {
 	return func(cfg *curator.Config) {
@@ -162,7 +162,7 @@ func blocks(began chan<- struct{}, release <-chan struct{}) func(*curator.Config
 	}
 }
 
-// Each node counts what its callers have seen, and the leader the hops beside it.
+// Each node counts the calls of its callers, and the leader also counts the hops.
 func TestCallsOfTwoNodes(t *testing.T) {
 	cli, began, release := etcdtest.Shared(t).Client(t), make(chan struct{}, 10), make(chan struct{})
 	a := serve(t, cli, "a", blocks(began, release))
@@ -198,7 +198,7 @@ func TestCallsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// The refusals of real nodes, at the node that was called.
+// The refusals of real nodes, counted at the node that was called.
 func TestRefusalsOfNodes(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -255,7 +255,7 @@ func TestRefusalsOfNodes(t *testing.T) {
 		b.becomes(elector.Following)
 		done := b.put()
 		<-began
-		for range len(conns) { // one for calls, one to ask who is there
+		for range len(conns) { // one for calls, one for the query of the leader
 			require.NoError(t, (<-conns).Close())
 		}
 		b.refused(done)
@@ -264,13 +264,12 @@ func TestRefusalsOfNodes(t *testing.T) {
 	})
 }
 
-// loaded is a node with a load of the test's.
+// loaded is a node with a load that the test sets.
 type loaded curator.Load
 
 func (l loaded) Load() curator.Load { return curator.Load(l) }
 
-// Whatever a call's event is, the labels are those that are documented, and a hop is counted
-// as nothing else.
+// For every event of a call the labels are the documented ones, and a hop counts only as a hop.
 func TestEventsOfCalls(t *testing.T) {
 	numbers, registry := metrics.NewService("e"), prometheus.NewPedanticRegistry()
 	registry.MustRegister(numbers)

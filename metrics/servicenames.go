@@ -6,10 +6,10 @@ import (
 	"github.com/eldest-io/eldest/curator"
 )
 
-// The ways of calls, beside those of curator.Way.
+// The ways of calls, in addition to those of curator.Way.
 const (
-	// hop is a call that another node has forwarded to this one. It is that node's
-	// "forwarded": the sum over all other ways is what callers have seen.
+	// hop is a call that another node has forwarded to this one. That node counts it as
+	// "forwarded": the sum over all other ways is the number of calls that callers have made.
 	hop = "hop"
 )
 
@@ -18,11 +18,11 @@ var (
 
 	ways    = []string{served, forwarded, refused, hop}
 	reasons = names(curator.Refusals())
-	// answers are gRPC's codes. A service may make up others, which gRPC takes for Unknown.
+	// answers are gRPC's codes. A service may use others, which gRPC treats as Unknown.
 	answers = names(grpcCodes())
 )
 
-// The buckets of calls begin at what a call on one machine takes, and end with long streams.
+// The buckets of calls begin with the duration of a call on one machine, and end with long streams.
 var callBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
 var (
@@ -35,7 +35,7 @@ var (
 	flightDef   = definition{name: "eldest_service_calls_in_flight", kind: gauge, labels: by("way", served, forwarded), help: "Calls that this node serves as the leader, hops included, or is forwarding. Computed at scrape."}
 )
 
-// serviceDefinitions are those of a node of a service, in the order of the documentation.
+// serviceDefinitions are the metrics of a node of a service, in the order of the documentation.
 var serviceDefinitions = []*definition{&callsDef, &tookDef, &callWaitDef, &refusalsDef, &waitingDef, &heldDef, &flightDef}
 
 func grpcCodes() []codes.Code {

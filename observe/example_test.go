@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Somebody watches an election in which two candidates stand, one after the other.
-// The candidates are etcd's smallest ones: a key with a lease.
+// An observer reports the leaders of an election with two candidates, one after the other. The
+// candidates are the smallest that etcd allows: a key with a lease.
 func Example() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// A stream that is cut in one direction only: events vanish, the connection stays.
+// A stream that is cut in one direction only: events are lost, the connection remains.
 func TestOneWayCut(t *testing.T) {
 	t.Parallel()
 	for name, direction := range map[string]etcdtest.Direction{"requests": etcdtest.Inbound, "answers": etcdtest.Outbound} {
@@ -36,7 +36,7 @@ func TestOneWayCut(t *testing.T) {
 	}
 }
 
-// Connections that are reset, again and again, cost no change.
+// Connections that are reset again and again lose no change.
 func TestResets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -72,7 +72,7 @@ func TestMemberRestart(t *testing.T) {
 	s.led(sub, 1, "after")
 }
 
-// Close does not wait for an etcd that is silent.
+// Close does not wait for an unavailable etcd.
 func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	s := newStage(t)
 	host := s.Cluster.Host(t)
@@ -94,7 +94,7 @@ func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	}
 }
 
-// A client that was closed ends the observer, with a last word.
+// A closed client ends the observer, after a last state.
 func TestClosedClient(t *testing.T) {
 	s := newStage(t)
 	cli := s.Cluster.Client(t)
@@ -114,7 +114,7 @@ func TestClosedClient(t *testing.T) {
 	require.Equal(t, eldest.Unknown, o.State().Kind)
 }
 
-// A watch that was confirmed and tells nothing is found by asking, and replaced.
+// A watch that was confirmed and receives no events is found by a liveness check, and replaced.
 func TestDeafWatchIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -122,7 +122,8 @@ func TestDeafWatchIsReplaced(t *testing.T) {
 	read := make(chan struct{})
 	o := s.observer(listening, func(cfg *observe.Config) {
 		cfg.Watcher = w
-		// The next watch waits until the state before it was read, which it would replace.
+		// The next watch waits until the previous state was read; otherwise it would replace that
+		// state.
 		cfg.Backoff = func(int) time.Duration { <-read; return 0 }
 	})
 	release := sync.OnceFunc(func() { close(read) })
@@ -138,26 +139,27 @@ func TestDeafWatchIsReplaced(t *testing.T) {
 	s.led(sub, 1, "w")
 }
 
-// A busy election is not taken for a deaf watch: a recheck's answer is ahead of the
-// stream each time.
+// A busy election is not taken for a watch that receives nothing, although the response of each
+// liveness check is newer than the stream.
 func TestBusyElectionIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	// The recheck doubts for as long as it pauses: no machine is late by that.
+	// A contradicting check waits for another second: no busy machine delays the stream for that
+	// long.
 	o := s.observer(func(cfg *observe.Config) {
 		cfg.Watcher, cfg.WatchCheck = lateWatcher{s.Client}, time.Second
 		cfg.Hooks.Interrupted = func(e observe.InterruptedEvent) { t.Error(e.Reason) }
 	})
 	sub := o.Subscribe()
 	s.is(sub, eldest.Nobody)
-	for s.Rec.Count("Range") < 4 { // the snapshot, and three rechecks
+	for s.Rec.Count("Range") < 4 { // the snapshot, and three checks
 		s.put(1, "v")
 	}
 	s.put(1, "last")
 	s.led(sub, 1, "last")
 }
 
-// lateWatcher delivers everything a moment after it came.
+// lateWatcher delivers everything with a short delay.
 type lateWatcher struct{ clientv3.Watcher }
 
 func (w lateWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
@@ -186,7 +188,7 @@ func (w lateWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpO
 	return late
 }
 
-// deafAtFirst opens a first watch that is confirmed and then tells nothing.
+// deafAtFirst opens a first watch that is confirmed and then receives nothing.
 type deafAtFirst struct {
 	clientv3.Watcher
 	opened atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// G6 even where etcd itself goes back, restored from a backup: a token lower than
-// one that was reported is never reported.
+// G6 even if etcd itself goes back, because it was restored from a backup: a token lower than one
+// that was reported is never reported.
 func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 	o := &Observer{cfg: Config{Election: "e"}}
 	led := func(token eldest.Token) eldest.State {
@@ -29,7 +29,7 @@ func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 	require.Equal(t, eldest.Token(8), led(8).Leader.Token)
 }
 
-// What says nothing new wakes nobody.
+// A state that changes nothing wakes no subscriber.
 func TestPublishSkipsWhatIsNoNews(t *testing.T) {
 	o := &Observer{cfg: Config{Election: "e"}}
 	sub := o.Subscribe()

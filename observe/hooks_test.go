@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// What the hooks are told of an observer's life, and what can be asked of it meanwhile.
+// The hooks that are called during an observer's life, and what its methods return meanwhile.
 func TestHooksOfAnObserver(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -51,7 +51,7 @@ func TestHooksOfAnObserver(t *testing.T) {
 
 	host.Cut()
 	s.is(sub, eldest.Unknown)
-	// What had passed already may have come after an unknown state.
+	// Changes from before the cut may have been reported after an unknown state.
 	require.Eventually(t, func() bool { _, ok := o.Queue(); return !ok }, 2*etcdtest.Patience, time.Millisecond,
 		"the length of a queue that nobody looks at is not known")
 	host.Mend()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is etcdtest's; the recorded client observes what the other one writes by hand.
+// stage is a test environment in which the recorded client observes the writes of the other one.
 type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
@@ -28,9 +28,8 @@ func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	return &stage{etcdtest.NewEnv(t, c)}
 }
 
-// observer starts an observer that is closed with the test. It takes no slow answer for
-// silence and does not look at quiet watches: on a busy machine the time for either would
-// come.
+// observer starts an observer that is closed with the test. Its timeout is long and it does not
+// check quiet watches: on a busy machine a slow response would count as an unavailable etcd.
 func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	s.T.Helper()
 	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Timeout: 15 * time.Second, WatchCheck: -1}
@@ -43,16 +42,16 @@ func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	return o
 }
 
-// quick notices a silent etcd within about a second. A busy machine may be taken for one:
-// its states come and go.
+// quick makes an observer notice an unavailable etcd within about a second. On a busy machine its
+// state may become Unknown without a fault.
 func quick(cfg *observe.Config) {
 	cfg.Timeout, cfg.WatchCheck = 150*time.Millisecond, 150*time.Millisecond
 }
 
-// listening looks at quiet watches often, and waits for its answers.
+// listening makes an observer check quiet watches often, with the long timeout.
 func listening(cfg *observe.Config) { cfg.WatchCheck = 150 * time.Millisecond }
 
-// key is the key of the candidate with the given lease, which need not exist.
+// key returns the key of the candidate with the given lease, which need not exist.
 func (s *stage) key(lease int64) string { return keys.Candidate(s.Election, lease) }
 
 // put writes a candidate's key, and returns its token and mod revision.
@@ -78,7 +77,7 @@ func (s *stage) next(sub *observe.Subscription) eldest.State {
 	return state
 }
 
-// led reads states until one says that the lease's candidate leads with the value.
+// led reads states until one has the lease's candidate as the leader, with the value.
 func (s *stage) led(sub *observe.Subscription, lease int64, value string) eldest.State {
 	s.T.Helper()
 	return s.until(sub, func(state eldest.State) bool {
@@ -92,8 +91,8 @@ func (s *stage) is(sub *observe.Subscription, kind eldest.Kind) eldest.State {
 	return s.until(sub, func(state eldest.State) bool { return state.Kind == kind })
 }
 
-// until reads states until one will do, and holds all of them to what is promised:
-// an unknown one has a reason, and tokens never go back (G6).
+// until reads states until will accepts one, and checks the guarantees for all of them: an unknown
+// state has a reason, and tokens never decrease (G6).
 func (s *stage) until(sub *observe.Subscription, will func(eldest.State) bool) eldest.State {
 	s.T.Helper()
 	var newest eldest.Token

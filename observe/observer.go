@@ -24,13 +24,12 @@ import (
 const (
 	// DefaultTimeout bounds a single request.
 	DefaultTimeout = time.Second
-	// DefaultWatchCheck is how often a quiet watch is checked. With DefaultTimeout
-	// a silent etcd is noticed within 6 s.
+	// DefaultWatchCheck is the time between two checks of a quiet watch. With DefaultTimeout, an
+	// unavailable etcd is noticed within 6 s.
 	DefaultWatchCheck = 2 * time.Second
 )
 
-// Config says what to observe, and through which client. Election, KV and Watcher
-// are required.
+// Config configures an Observer. Election, KV and Watcher are required.
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
@@ -39,25 +38,25 @@ type Config struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 
-	// Timeout bounds each single request, and the opening of a watch; etcd counts
-	// as silent when four in a row went unanswered. 0 means DefaultTimeout.
+	// Timeout bounds each single request, and the opening of a watch; after four consecutive
+	// timeouts etcd counts as unavailable. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// WatchCheck is the time between two checks of a quiet watch. 0 means
 	// DefaultWatchCheck; negative means none.
 	WatchCheck time.Duration
-	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil
-	// means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least, whatever
-	// the function returns.
+	// Backoff returns the pause after the n-th consecutive failed attempt, counted from 0. nil
+	// means doubling from 25 ms to 1 s with jitter. A pause is at least 5 ms, whatever the function
+	// returns.
 	Backoff func(attempt int) time.Duration
 	// Foreign, if set, is called for each change of a key in the election's range
 	// that is not a candidate's; in order, on a goroutine of its own.
 	Foreign func(key string)
-	// Hooks are told what happens. See Hooks for the calling rules.
+	// Hooks are called for events of the observer's watch. See Hooks for the calling rules.
 	Hooks Hooks
 }
 
-// Check refuses what New would refuse, other than a missing KV or Watcher: for whoever
-// fills those in later. The error wraps eldest.ErrInvalid.
+// Check returns the error that New would return for c, except for a missing KV or Watcher: for
+// callers that set those later. The error wraps eldest.ErrInvalid.
 func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
 		return err
@@ -88,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Observer knows who leads one election. Made by New, ended by Close. All methods
+// Observer reports the leader of one election. It is made by New and ended by Close. All methods
 // are safe for concurrent use.
 type Observer struct {
 	cfg    Config
@@ -101,14 +100,14 @@ type Observer struct {
 	queue         atomic.Int64
 	subscriptions atomic.Int64
 
-	// The rest belongs to the observing goroutine.
+	// The other fields belong to the observing goroutine.
 	view view.View
 	// newest is the highest token reported so far.
 	newest eldest.Token
 }
 
-// New starts observing and returns at once; the first state comes when etcd has
-// answered. The error wraps eldest.ErrInvalid, and then nothing was sent.
+// New starts observing and returns at once; the first state is published when etcd has responded.
+// The error wraps eldest.ErrInvalid, and then nothing was sent.
 func New(cfg Config) (*Observer, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -135,9 +134,9 @@ func New(cfg Config) (*Observer, error) {
 	return o, nil
 }
 
-// State returns the newest state: Unknown, with a reason, before the first answer
-// of etcd and after the observer's end. It never blocks and sends nothing. The bytes of
-// the leader's value are the caller's own.
+// State returns the newest state. It is Unknown, with a reason, before the first response of etcd
+// and after the observer's end. State never blocks and sends nothing. The caller may change the
+// bytes of the leader's value.
 func (o *Observer) State() eldest.State {
 	if err := o.cell.Err(); err != nil {
 		return eldest.State{Reason: err}
@@ -150,17 +149,16 @@ func (o *Observer) State() eldest.State {
 
 var errNotYet = fmt.Errorf("%w yet", eldest.ErrUnavailable)
 
-// Subscribe returns a subscription that has seen nothing yet. It needs no
-// goroutine and no clean-up, and sends nothing to etcd.
+// Subscribe returns a subscription that has not returned any state yet. It needs no goroutine and
+// no clean-up, and sends nothing to etcd.
 func (o *Observer) Subscribe() *Subscription {
 	o.subscriptions.Add(1)
 	return &Subscription{election: o.cfg.Election, reader: o.cell.Reader()}
 }
 
-// Close ends the observer and waits for its goroutines, Config.Foreign and Config.Hooks
-// included: they must return. Subscribers still get the
-// newest state and then an error that wraps eldest.ErrClosed. Closing again is
-// harmless.
+// Close ends the observer and waits for its goroutines, including running calls of Config.Foreign
+// and Config.Hooks: they must return. Subscribers still receive the newest state and then an error
+// that wraps eldest.ErrClosed. Close may be called again.
 func (o *Observer) Close() {
 	o.stop()
 	<-o.done
@@ -174,12 +172,12 @@ type Subscription struct {
 	reader   *latest.Reader[eldest.State]
 }
 
-// Next returns the newest state if this subscription has not returned it yet,
-// else blocks for a newer one; the first call returns the present state. States
-// that came and went in between are skipped. It ends with ctx (its cause; nothing
-// is lost, and Next may be called again) and after the observer's end with an
-// error: eldest.ErrClosed, or why etcd refused for good. The bytes of the leader's value are
-// the caller's own: changing them changes nothing for other readers.
+// Next returns the newest state if this subscription has not returned it yet; otherwise it blocks
+// for a newer one. The first call returns the present state. States that were replaced in between
+// are skipped. When ctx ends, Next returns its cause; nothing is lost, and Next may be called
+// again. After the observer's end Next returns an error: eldest.ErrClosed, or why etcd refused
+// permanently. The caller may change the bytes of the leader's value: other readers have copies of
+// their own.
 func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 	if ctx == nil {
 		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -223,7 +221,7 @@ func (o *Observer) run(ctx context.Context) {
 	tell(o, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
-// state is who leads in the view.
+// state returns the state that follows from the view.
 func (o *Observer) state() eldest.State {
 	leader := o.view.Leader()
 	if leader == nil {
@@ -232,7 +230,7 @@ func (o *Observer) state() eldest.State {
 	return eldest.State{Kind: eldest.Led, Leader: candidate(o.cfg.Election, leader), Revision: o.view.Revision}
 }
 
-// candidate reads a candidate's key.
+// candidate converts a candidate's key.
 func candidate(election string, kv *mvccpb.KeyValue) eldest.Candidate {
 	lease, _ := keys.Parse(election, string(kv.Key))
 	return eldest.Candidate{
@@ -240,12 +238,12 @@ func candidate(election string, kv *mvccpb.KeyValue) eldest.Candidate {
 	}
 }
 
-// publish makes a known state the newest one, unless it says nothing new.
+// publish makes a known state the newest one, unless it changes nothing.
 func (o *Observer) publish(state eldest.State) {
 	if state.Kind == eldest.Led {
 		if state.Leader.Token < o.newest {
-			// etcd went back in time: restored from a backup. Whoever fences by
-			// token would be misled.
+			// etcd was restored from a backup, and its history went back. Tokens as fences would no
+			// longer be safe.
 			o.unknown(fmt.Errorf("token %d after %d: the history of etcd went back", state.Leader.Token, o.newest))
 			return
 		}
@@ -259,7 +257,7 @@ func (o *Observer) publish(state eldest.State) {
 	o.cell.Set(state)
 }
 
-// interrupted is told that the watch is not in place, and why.
+// interrupted is called when the watch is not in place, with the reason.
 func (o *Observer) interrupted(reason error) {
 	o.unknown(reason)
 	tell(o, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Row 27: nobody, a leader, its values, the next one, nobody again.
+// Row 27: no leader, a leader, its values, the next leader, and no leader again.
 func TestObserve(t *testing.T) {
 	s := newStage(t)
 	o := s.observer()
@@ -38,7 +38,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, a, state.Leader.Token)
 	require.Equal(t, rev, state.Leader.ModRevision)
 
-	b, _ := s.put(0xb, "b1") // a waiter: no news
+	b, _ := s.put(0xb, "b1") // a waiter: no new state
 	s.put(0xb, "b2")
 	s.put(0xc, "c1")
 	rev = s.remove(0xa)
@@ -47,7 +47,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, "b2", string(state.Leader.Value))
 	require.Equal(t, rev, state.Revision)
 
-	s.remove(0xc) // no news
+	s.remove(0xc) // no new state
 	s.remove(0xb)
 	state = s.next(sub)
 	require.Equal(t, eldest.Nobody, state.Kind)
@@ -57,14 +57,14 @@ func TestObserve(t *testing.T) {
 	require.Greater(t, again, a)
 	require.Equal(t, again, s.next(sub).Leader.Token)
 
-	// All that etcd was asked is one watch and one snapshot.
+	// etcd has received one watch and one snapshot request.
 	require.Equal(t, 1, s.Rec.Count("Watch"))
 	require.Equal(t, 1, s.Rec.Count("Range"))
 	require.Equal(t, 2, s.Rec.Count())
 }
 
-// A reader may change the bytes of a value: neither another reader of the same state nor
-// one that comes later sees that.
+// A reader may change the bytes of a value: no other reader of the same state, present or later,
+// sees the change.
 func TestRegression59ValueIsTheReadersOwn(t *testing.T) {
 	s := newStage(t)
 	s.put(0xa, "mine")
@@ -72,7 +72,7 @@ func TestRegression59ValueIsTheReadersOwn(t *testing.T) {
 	one, other := o.Subscribe(), o.Subscribe()
 	var readers sync.WaitGroup
 	for _, value := range [][]byte{s.led(one, 0xa, "mine").Leader.Value, o.State().Leader.Value} {
-		readers.Go(func() { copy(value, "gone") }) // beside the reads below: a race, were they shared
+		readers.Go(func() { copy(value, "gone") }) // concurrent with the reads below: a data race if they shared the bytes
 	}
 	require.Equal(t, "mine", string(s.led(other, 0xa, "mine").Leader.Value), "another subscriber's")
 	require.Equal(t, "mine", string(o.State().Leader.Value), "the observer's")
@@ -80,14 +80,14 @@ func TestRegression59ValueIsTheReadersOwn(t *testing.T) {
 	require.Equal(t, "mine", string(s.next(o.Subscribe()).Leader.Value), "a later subscriber's")
 	require.Equal(t, "mine", string(o.State().Leader.Value), "the observer's, later")
 
-	// The picture has it still, from which the next leader's value comes.
+	// The view still has its own value, and the next leader's value comes from the view.
 	s.put(0xb, "next")
 	s.remove(0xa)
 	copy(s.led(one, 0xb, "next").Leader.Value, "gone")
 	s.led(other, 0xb, "next")
 }
 
-// The first state of an observer that comes late is the present leader.
+// The first state of an observer that starts late is the present leader.
 func TestLateObserverAndLateSubscriber(t *testing.T) {
 	s := newStage(t)
 	s.put(0xa, "a")
@@ -102,8 +102,8 @@ func TestLateObserverAndLateSubscriber(t *testing.T) {
 	require.Equal(t, int64(0xb), s.next(late).Leader.Lease, "not what was before")
 	require.Equal(t, 1, s.Rec.Count("Watch"))
 
-	// A later read blocks until there is something newer; a context ends it, and
-	// nothing is lost by that.
+	// A later read blocks until there is a newer state; a context ends it, and nothing is lost by
+	// that.
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(s.Ctx)
 	cancel(why)
@@ -123,7 +123,7 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	require.ErrorIs(t, state.Reason, eldest.ErrUnavailable)
 }
 
-// Quick successions may be skipped; what is reported goes forward only.
+// States in quick succession may be skipped; tokens and revisions that are reported never decrease.
 func TestTokensNeverGoBack(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -157,7 +157,7 @@ func TestTokensNeverGoBack(t *testing.T) {
 	readers.Wait()
 }
 
-// Keys that are no candidates are reported, never taken for the leader.
+// Keys that are no candidates are reported, and never become the leader.
 func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	s := newStage(t)
 	prefix := keys.Prefix(s.Election)
@@ -182,7 +182,7 @@ func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	require.Empty(t, foreign)
 }
 
-// A Foreign hook that blocks holds up nobody but Close.
+// A Foreign hook that blocks delays only Close.
 func TestBlockedForeignHook(t *testing.T) {
 	s := newStage(t)
 	release := make(chan struct{})
@@ -221,7 +221,7 @@ func TestClose(t *testing.T) {
 	o.Close()
 }
 
-// However many subscribe, etcd sees one watch and one snapshot.
+// For any number of subscribers etcd serves one watch and one snapshot.
 func TestThousandSubscribers(t *testing.T) {
 	s := newStage(t)
 	o := s.observer()

@@ -18,14 +18,14 @@ import (
 // Entry is one candidate in the queue.
 type Entry struct {
 	eldest.Candidate
-	// TTL is the time left to the candidate's lease, in whole seconds as etcd
-	// reports it; negative if the lease is gone or was not asked for.
+	// TTL is the remaining time of the candidate's lease, in whole seconds as etcd reports it;
+	// negative if the lease has expired or was revoked, or if the time was not requested.
 	TTL time.Duration
 }
 
-// LeaderOf asks who leads: one request, unless foreign keys stand in front. It
-// blocks until etcd answers, whichever member does, or ctx ends. An empty queue is
-// an error that wraps eldest.ErrNoLeader.
+// LeaderOf reads the present leader: one request, unless keys of non-candidates are older. It
+// blocks until one of etcd's members responds, or ctx ends. For an empty queue the error wraps
+// eldest.ErrNoLeader.
 func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
 	if err := checkQuery(ctx, kv, election); err != nil {
 		return eldest.Leader{}, failed("leader", election, err)
@@ -47,10 +47,10 @@ func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Lead
 	return *leader, nil
 }
 
-// Queue lists the candidates in their order, the leader first; an empty queue is
-// no error. The queue is read in one request, at one revision. With a non-nil
-// leases the TTL left to each is asked for as well, one request for each candidate.
-// It blocks until etcd has answered, whichever member does, or ctx ends.
+// Queue returns the candidates in their order, the leader first; an empty queue is no error. The
+// queue is read in one request, at one revision. If leases is not nil, Queue also requests the
+// remaining TTL of each candidate's lease, with one request for each. It blocks until one of etcd's
+// members has responded, or ctx ends.
 func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election string) ([]Entry, error) {
 	if err := checkQuery(ctx, kv, election); err != nil {
 		return nil, failed("queue", election, err)
@@ -78,15 +78,13 @@ func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election 
 	return queue, nil
 }
 
-// asking is how a single question is asked: a member that swallows it costs one
-// attempt.
+// asking is the policy of a single query: a member that does not respond costs one attempt.
 func asking(client any) retryrpc.Policy {
 	return retryrpc.Policy{Client: client, Timeout: DefaultTimeout, Backoff: retry.Default()}
 }
 
-// eachCandidate calls f for the candidates, oldest first, until f returns false.
-// limit is how many keys are read at first; 0: all. Where those turn out to be
-// foreign, the rest is read as well.
+// eachCandidate calls f for the candidates, oldest first, until f returns false. limit is how many
+// keys are read at first; 0: all. If none of those is a candidate's, the rest is read as well.
 func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit int64, f func(eldest.Candidate) bool) error {
 	begin, end := keys.Range(election)
 	resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
@@ -110,7 +108,7 @@ func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit i
 	return nil
 }
 
-// checkQuery refuses bad input of a single question before anything is sent.
+// checkQuery returns an error for bad input of a single query before anything is sent.
 func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
@@ -118,7 +116,7 @@ func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
 	return checkTarget(kv, election)
 }
 
-// checkTarget refuses what can neither be asked nor observed.
+// checkTarget returns an error if the election cannot be queried or observed with these arguments.
 func checkTarget(kv clientv3.KV, election string) error {
 	if absent.Client(kv) {
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)

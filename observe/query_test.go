@@ -16,8 +16,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// promptly asks, and again if an answer took so long that the question was repeated; what is
-// recorded then is of the last time only.
+// promptly calls ask, and calls it again if a response took so long that the request was repeated;
+// the record then has only the last call.
 func (s *stage) promptly(ask func()) {
 	for begun := time.Now().Add(-observe.DefaultTimeout); time.Since(begun) >= observe.DefaultTimeout; {
 		s.Rec.Reset()
@@ -67,7 +67,7 @@ func TestLeaderOfBehindForeignKeys(t *testing.T) {
 	require.Len(t, queue, 2)
 }
 
-// Row 26: the listing, in order, with lease, time left and value.
+// Row 26: the queue, in order, with lease, remaining time and value.
 func TestQueue(t *testing.T) {
 	s := newStage(t)
 	queue, err := observe.Queue(s.Ctx, s.Client, s.Client, s.Election)
@@ -80,7 +80,7 @@ func TestQueue(t *testing.T) {
 		require.NoError(t, err)
 		leases = append(leases, grant.ID)
 	}
-	// Not in the order of their spelling, nor of their leases.
+	// In neither the order of the keys nor that of the leases.
 	for _, i := range []int{2, 0, 1} {
 		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))))
 	}
@@ -128,7 +128,7 @@ func TestQueriesInANamespace(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(s.Ctx, s.Client, s.Election)), eldest.ErrNoLeader)
 }
 
-// Without a client for leases their TTLs are not asked for.
+// Without a client for leases, TTLs are not requested.
 func TestQueueWithoutTTLs(t *testing.T) {
 	s := newStage(t)
 	s.put(7, "v")

@@ -16,11 +16,11 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// G6: the queue is empty but for an old foreign key, and the stream is deaf. A
-// recheck must find the candidate that comes: it looks for what is newest.
+// G6: the queue is empty except for an old foreign key, and the stream receives nothing. A liveness
+// check must find a new candidate: it reads the newest key.
 //
-// Broken by rechecking an empty queue with the first key of the range, which is
-// the foreign one and as old as the picture.
+// The test fails if an empty queue is checked with the first key of the range, which is the foreign
+// one and as old as the view.
 func TestWatchCheckSeesPastAForeignKey(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -33,9 +33,9 @@ func TestWatchCheckSeesPastAForeignKey(t *testing.T) {
 	s.led(sub, 1, "v")
 }
 
-// G6: a closed observer does not go on naming a leader.
+// G6: a closed observer does not go on reporting a leader.
 //
-// Broken by leaving the newest state in place when the observer ends.
+// The test fails if the newest state remains in place when the observer ends.
 func TestStateAfterClose(t *testing.T) {
 	s := newStage(t)
 	o := s.observer()
@@ -59,11 +59,11 @@ func streams() int {
 	}
 }
 
-// etcd's client keeps a watch stream that it could not open, with its goroutines,
-// for as long as the client lives. However long etcd is away, there are few.
+// etcd's client keeps a watch stream that it could not open, with its goroutines, for as long as
+// the client lives. However long etcd is unavailable, there must be few of them.
 //
-// Broken by taking another stream after each attempt that timed out, whoever is
-// to blame: this outage then costs one for each.
+// The test fails if another stream is opened after each attempt that timed out, whatever the cause:
+// this outage then costs one stream for each attempt.
 func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
 	require.Eventually(t, func() bool { return streams() == 0 }, 2*etcdtest.Patience, time.Millisecond, "of earlier tests")
@@ -88,19 +88,19 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	require.LessOrEqual(t, streams(), 4)
 }
 
-// One member of three swallows what it is sent; the client does not notice. A
-// question that meets it costs one time-out and is answered by another one.
+// One member of three does not respond; the client does not notice that. A query that is sent to
+// this member costs one timeout, and another member answers it.
 //
-// Broken by asking without a time-out for each attempt: every third question then
-// hangs for as long as its caller has patience, or until the client's keepalive
-// gives the connection up, after ten seconds at the least.
+// The test fails if the attempts have no timeout of their own: every third query then hangs until
+// its context ends, or until the client's keepalive closes the connection, after at least ten
+// seconds.
 func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
 	s.put(1, "v")
 	host := s.Cluster.Host(t)
 	cli := host.Client(t)
-	for range 6 { // be connected to all of them
+	for range 6 { // connect to all of them
 		require.NoError(t, etcdtest.Err(cli.Get(s.Ctx, s.Election)))
 	}
 	host.Proxy(0).Drop(etcdtest.BothWays)
@@ -110,7 +110,7 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 		return ctx
 	}
 	before := host.Stats().Dropped.Inbound
-	for host.Stats().Dropped.Inbound == before { // until the silent member was asked
+	for host.Stats().Dropped.Inbound == before { // until a request was sent to the unavailable member
 		leader, err := observe.LeaderOf(within(), cli, s.Election)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), leader.Lease)

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// authority has servers and clients use its certificates.
+// authority makes servers and clients use its certificates.
 type authority struct{ *etcdtest.Authority }
 
 func newAuthority(t testing.TB) authority {
@@ -34,9 +34,9 @@ func (a authority) client() grpc.DialOption {
 	return grpc.WithTransportCredentials(credentials.NewTLS(a.Client()))
 }
 
-// Row 50, the client's side: nodes share a certificate's name, that of the target or
-// one that the client was told; or each has its own, and then whoever is not the node
-// that leads is refused.
+// Row 50, the client's side: nodes share a certificate's name, which is that of the target or one
+// with which the client is configured; or each node has its own name, and then a server that is not
+// the node that leads is refused.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	trusted, stranger := newAuthority(t), newAuthority(t)
@@ -80,7 +80,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// With options of their own nodes are dialled by these alone.
+// If there are DialOptions, nodes are dialled with these alone.
 func TestNodesDialOptions(t *testing.T) {
 	a := newAuthority(t)
 	election := etcdtest.Election(t)

@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// node is a server that says its name, and who leads, as the test has it.
+// node is a server that returns its name, and the leader that the test sets.
 type node struct {
 	curatorpb.UnimplementedCuratorServer
 	id, address string
@@ -56,7 +56,7 @@ func newNode(t testing.TB, id string, options ...grpc.ServerOption) *node {
 	return n
 }
 
-// who answers any method with the node's name.
+// who replies to any method with the node's name.
 func (n *node) who(_ any, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (n *node) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.Serv
 // hangUp ends the node's streams, with an error.
 func (n *node) hangUp() { n.tells.Close(status.Error(codes.Unavailable, "enough")) }
 
-// knows has the node say that another one leads.
+// knows makes the node report leader as the leader.
 func (n *node) knows(election string, leader *node, token int64) {
 	n.tells.Set(&curatorpb.CurrentLeaderResponse{
 		Role: curatorpb.CurrentLeaderResponse_ROLE_FOLLOWING, Election: election, ThisNodeId: n.id, ThisInstanceId: "1",
@@ -91,12 +91,12 @@ func (n *node) knows(election string, leader *node, token int64) {
 	})
 }
 
-// wonders has the node say that it does not know who leads.
+// wonders makes the node report that the leader is unknown.
 func (n *node) wonders(election string) {
 	n.tells.Set(&curatorpb.CurrentLeaderResponse{Election: election, ThisNodeId: n.id, ThisInstanceId: "1", Reason: "too early to say"})
 }
 
-// queue writes candidates' keys of one election by hand.
+// queue writes candidates' keys of one election directly.
 type queue struct {
 	t        testing.TB
 	election string
@@ -109,7 +109,7 @@ func newQueue(t testing.TB, cluster *etcdtest.Cluster) *queue {
 	return q
 }
 
-// leads makes a value that of the only candidate.
+// leads makes the candidate with the value the only one.
 func (q *queue) leads(lease int64, value []byte) (token int64) {
 	q.t.Helper()
 	begin, end := keys.Range(q.election)
@@ -128,7 +128,7 @@ func (q *queue) leader(lease int64, n *node) (token int64) {
 	return q.leads(lease, n.value(q.t))
 }
 
-// value is what the node says of itself in etcd.
+// value returns the node's value in etcd.
 func (n *node) value(t testing.TB) []byte {
 	t.Helper()
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: n.id, Instance: "1", Address: n.address, TTL: 10 * time.Second})
@@ -152,14 +152,14 @@ func dial(t testing.TB, election string, builder grpcresolver.Builder, options .
 	return conn
 }
 
-// call asks who is there.
+// call returns the name of the node that is reached.
 func call(ctx context.Context, conn *grpc.ClientConn, options ...grpc.CallOption) (string, error) {
 	var who wrapperspb.StringValue
 	err := conn.Invoke(ctx, "/test.Node/Who", &emptypb.Empty{}, &who, options...)
 	return who.GetValue(), err
 }
 
-// requireAnswer calls once, and requires that a node answers.
+// requireAnswer calls once, and requires an answer of the given node.
 func requireAnswer(t testing.TB, conn *grpc.ClientConn, n *node) {
 	t.Helper()
 	who, err := call(etcdtest.Context(t), conn)
@@ -167,7 +167,7 @@ func requireAnswer(t testing.TB, conn *grpc.ClientConn, n *node) {
 	require.Equal(t, n.id, who)
 }
 
-// reaches calls until a node answers.
+// reaches calls until the given node answers.
 func reaches(t testing.TB, conn *grpc.ClientConn, n *node) {
 	t.Helper()
 	ctx := etcdtest.Context(t)
@@ -182,8 +182,8 @@ func reaches(t testing.TB, conn *grpc.ClientConn, n *node) {
 	}
 }
 
-// client is a gRPC client connection as a resolver sees it, which keeps what it is
-// told, and refuses what must never be told.
+// client is a gRPC client connection as a resolver sees it. It records the resolver's updates, and
+// fails the test at an update that is not allowed.
 type client struct {
 	grpcresolver.ClientConn
 	t testing.TB
@@ -218,14 +218,14 @@ func (c *client) ReportError(err error) {
 	c.errs = append(c.errs, err)
 }
 
-// told counts what was published and reported.
+// told counts the addresses and errors that were published or reported.
 func (c *client) told() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.addresses) + len(c.errs)
 }
 
-// until waits for what was published and reported to be as wanted.
+// until waits until the published addresses and reported errors are as wanted.
 func (c *client) until(want func(addresses []string, errs []error) bool) {
 	c.t.Helper()
 	etcdtest.Eventually(c.t, func() bool {
@@ -241,7 +241,7 @@ func (c *client) reports(target error) {
 	c.until(func(_ []string, errs []error) bool { return len(errs) > 0 && errors.Is(errs[len(errs)-1], target) })
 }
 
-// isLedTo waits for all that was published to be these.
+// isLedTo waits until exactly the addresses of these nodes have been published, in this order.
 func (c *client) isLedTo(nodes ...*node) {
 	c.t.Helper()
 	want := make([]string, len(nodes))

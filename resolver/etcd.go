@@ -14,20 +14,19 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// EtcdConfig says how etcd is asked who leads. KV and Watcher are required. It is
-// copied by FromEtcd.
+// EtcdConfig configures FromEtcd. KV and Watcher are required. It is copied by FromEtcd.
 type EtcdConfig struct {
 	// KV and Watcher are the RPC surface: a *clientv3.Client is both; so are namespaced
 	// clients. They are not closed.
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
-	// Codec reads the values of candidates. nil means identity.Protobuf.
+	// Codec decodes the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
-	// ServerName, if set, gives the name that the leader's certificate must be valid
-	// for. nil means that of the target. It must be quick.
+	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
+	// means the name in the target. It must be quick.
 	ServerName func(leader identity.Identity) string
-	// Observer says how the election is observed. Election, KV and Watcher are filled
-	// in and must be left out.
+	// Observer configures the observation of the election. Election, KV and Watcher are filled in
+	// and must be left out.
 	Observer observe.Config
 }
 
@@ -62,8 +61,8 @@ type fromEtcd struct{ cfg EtcdConfig }
 // Scheme returns "eldest".
 func (fromEtcd) Scheme() string { return Scheme }
 
-// Build starts to observe the election that the target names, and returns at once. The
-// error wraps eldest.ErrInvalid; gRPC tells it to the callers.
+// Build starts to observe the election in the target, and returns at once. The error wraps
+// eldest.ErrInvalid; gRPC returns it to the callers.
 func (b fromEtcd) Build(target grpcresolver.Target, conn grpcresolver.ClientConn, _ grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
 	election, err := electionOf(target)
 	if err != nil {
@@ -86,10 +85,10 @@ type etcdSource struct {
 	to    publisher
 }
 
-// run observes until ctx ends or the etcd client is closed. An observer ends by itself
-// where etcd refuses for good; but a permission may be given later, and what looks like a
-// closed client need not be one. A resolver cannot report that it has given up, so
-// another observer is tried.
+// run observes until ctx ends or the etcd client is closed. An observer ends by itself if etcd
+// refuses permanently; but a permission may be granted later, and an error like that of a closed
+// client may have another cause. A resolver cannot report that it has given up, so another observer
+// is tried.
 func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 	for refused := 0; ; refused++ {
 		learned, err := e.observe(ctx, observer)
@@ -99,7 +98,7 @@ func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 		}
 		e.to.unknown(err)
 		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx() != nil && client.Ctx().Err() != nil {
-			return // nothing comes of asking again
+			return // further attempts are useless
 		}
 		if learned {
 			refused = 0
@@ -114,8 +113,8 @@ func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 	}
 }
 
-// observe publishes what an observer reports until that ends or ctx does. It tells
-// whether etcd ever answered.
+// observe publishes what an observer reports until that ends or ctx does. learned is true if etcd
+// has responded.
 func (e *etcdSource) observe(ctx context.Context, observer *observe.Observer) (learned bool, err error) {
 	states := observer.Subscribe()
 	for {

@@ -33,7 +33,8 @@ func target(t testing.TB, election string) grpcresolver.Target {
 	return grpcresolver.Target{URL: *u}
 }
 
-// quick notices a silent etcd within about a second, and takes a slow one for that.
+// quick notices an unavailable etcd within about a second, and takes a slow etcd for an unavailable
+// one.
 func quick(cfg *resolver.EtcdConfig) {
 	cfg.Observer = observe.Config{Timeout: 150 * time.Millisecond, WatchCheck: 150 * time.Millisecond}
 }
@@ -49,8 +50,8 @@ func fromEtcd(t testing.TB, cli *clientv3.Client, change ...func(*resolver.EtcdC
 	return b
 }
 
-// Row 49: the leader moves, and the client follows; once it has reached the new one it
-// never reaches the old one again.
+// Row 49: the leader changes, and the client follows; once it has reached the new leader it never
+// reaches the old one again.
 func TestRequirement49FromEtcd(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	nodes := []*node{newNode(t, "a"), newNode(t, "b"), newNode(t, "c")}
@@ -65,8 +66,8 @@ func TestRequirement49FromEtcd(t *testing.T) {
 	}
 }
 
-// Before the first leader calls fail, and say why, unless they wait; then they are
-// answered without another attempt.
+// Before the first leader, calls that do not wait fail with the reason; calls that wait are
+// answered when there is a leader, without another attempt.
 func TestEtcdBeforeTheFirstLeader(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	a := newNode(t, "a")
@@ -89,8 +90,8 @@ func TestEtcdBeforeTheFirstLeader(t *testing.T) {
 	require.ErrorContains(t, err, "contains '/'")
 }
 
-// The last address stays while nobody leads, while the leader says no address, and
-// while its value is not one of ours. Errors are for clients that have no address.
+// The last address stays while no candidate leads, while the leader publishes no address, and while
+// its value has another format. Errors are reported only to clients that have no address.
 func TestEtcdKeepsTheLastAddress(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	a, b := newNode(t, "a"), newNode(t, "b")
@@ -112,7 +113,7 @@ func TestEtcdKeepsTheLastAddress(t *testing.T) {
 	q.leads(5, []byte("strange"))
 	q.leader(6, a)
 	c.isLedTo(a, a)
-	for range 3 { // the same tenure: no news
+	for range 3 { // the same tenure: nothing is published
 		_, err := q.admin.Put(etcdtest.Context(t), keys.Candidate(q.election, 6), string(a.value(t)))
 		require.NoError(t, err)
 	}
@@ -124,12 +125,13 @@ func TestEtcdKeepsTheLastAddress(t *testing.T) {
 	c.isLedTo(a, a, b)
 }
 
-// A leader that dies, comes back at its address and leads again is reached at once,
-// however far gRPC's back-off has grown.
+// A leader that crashes, comes back at its address and leads again is reached at once, however far
+// gRPC's back-off has grown.
 func TestEtcdLeaderComesBack(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	a := newNode(t, "a")
-	// Where a listens; nil while it is dead. So nobody else is given its port meanwhile.
+	// The node that is dialled for a's address; nil while it is down. So no other process can take
+	// a port that the test needs again.
 	var lives atomic.Pointer[node]
 	lives.Store(a)
 	var refused atomic.Int64
@@ -150,7 +152,7 @@ func TestEtcdLeaderComesBack(t *testing.T) {
 	go func() {
 		ctx := etcdtest.Context(t)
 		_, err := call(ctx, conn, grpc.WaitForReady(true))
-		for err != nil && ctx.Err() == nil { // on the old connection, before it is known to be lost
+		for err != nil && ctx.Err() == nil { // on the old connection, until its loss is detected
 			_, err = call(ctx, conn, grpc.WaitForReady(true))
 		}
 		answered <- err
@@ -161,8 +163,8 @@ func TestEtcdLeaderComesBack(t *testing.T) {
 	require.NoError(t, etcdtest.Take(t, answered, "the answer, at once: gRPC by itself looks again after an hour"))
 }
 
-// etcd goes away and comes back: calls go on to where the leader was, and the client
-// learns what happened meanwhile.
+// etcd becomes unavailable and comes back: calls still reach the last known leader, and the client
+// then receives what has changed.
 func TestEtcdAwayAndBack(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{})
@@ -192,7 +194,8 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	reaches(t, conn, c)
 	spy.isLedTo(a, b, c)
 
-	// And who comes while etcd is away is told so, and led as soon as it is back.
+	// A client that starts while etcd is unavailable gets that error, and the leader as soon as
+	// etcd is back.
 	host.Cut()
 	late := newClient(t)
 	late.build(builder, q.election)
@@ -201,7 +204,7 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	late.isLedTo(c)
 }
 
-// refusing is an etcd that refuses for good, for a while.
+// refusing denies a number of requests as if permanently, and then serves them.
 type refusing struct {
 	clientv3.KV
 	times atomic.Int64
@@ -214,7 +217,7 @@ func (r *refusing) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse,
 	return r.KV.Do(ctx, op)
 }
 
-// A permission that is given later is found: a resolver cannot give up. The pauses grow.
+// A permission that is granted later is found: a resolver cannot give up. The pauses grow.
 func TestEtcdRefusal(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	a := newNode(t, "a")
@@ -235,7 +238,7 @@ func TestEtcdRefusal(t *testing.T) {
 	require.ErrorContains(t, c.errs[0], "permission denied")
 }
 
-// A closed etcd client is the end of news, not of the address.
+// After the etcd client was closed nothing more is published, and the address stays.
 func TestEtcdClosedClient(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Shared(t)
@@ -250,13 +253,13 @@ func TestEtcdClosedClient(t *testing.T) {
 	c := newClient(t)
 	c.build(builder, q.election)
 	c.reports(eldest.ErrClosed)
-	// The observer's last word, and its end.
+	// The observer's last state, and its end.
 	require.Never(t, func() bool { return c.told() > 2 }, 200*time.Millisecond, 10*time.Millisecond, "nothing comes of asking again")
 	requireAnswer(t, conn, a)
 }
 
-// Close leaves nothing running (the leak check of the package looks), at whatever moment: while a source knows,
-// does not know, or is silent, and right away.
+// Close leaves nothing running, which the leak check of the package verifies, whenever it is
+// called: while a source has a leader, has none, or does not respond, and right after Build.
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, etcdtest.Shared(t))
@@ -289,7 +292,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, "no node is asked any more")
 }
 
-// Close waits for whoever is being told: nobody is told anything after it.
+// Close waits until a running update has returned; after Close there are no updates.
 func TestCloseWaits(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, etcdtest.Shared(t))
@@ -314,7 +317,7 @@ func TestCloseWaits(t *testing.T) {
 	}
 }
 
-// slowClient takes its time to be told something.
+// slowClient blocks when an error is reported.
 type slowClient struct {
 	*client
 	told, release chan struct{}

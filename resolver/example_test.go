@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// A client that cannot reach etcd knows two nodes of a service. It is led to the one
-// that leads, and, when that one stops, to the other.
+// A client that cannot reach etcd has the addresses of two nodes of a service. It is connected to
+// the one that leads and, when that one stops, to the other.
 func ExampleFromNodes() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

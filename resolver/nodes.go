@@ -18,31 +18,30 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// DefaultTimeout is how long a node may be without knowing who leads: longer than a
-// hand-over, shorter than callers usually wait.
+// DefaultTimeout is how long a node may report no leader: longer than a hand-over, shorter than
+// callers usually wait.
 const DefaultTimeout = 2 * time.Second
 
-// NodesConfig says which nodes are asked who leads. Addresses is required. It is copied
-// by FromNodes.
+// NodesConfig configures FromNodes. Addresses is required. It is copied by FromNodes.
 type NodesConfig struct {
-	// Addresses are those of nodes of the service, as grpc.NewClient takes them. It
-	// need not be all of them, and not all of them need be up. One is asked at a time,
-	// beginning with any.
+	// Addresses are those of nodes of the service, in the format of grpc.NewClient. They need not
+	// be all nodes, and some may be down. One node is queried at a time, beginning with a random
+	// one.
 	Addresses []string
-	// DialOptions say how the nodes are dialled to be asked. Empty means as the client
-	// dials the leader: credentials, dialer, and the name that certificates must be
-	// valid for, which without ServerName is that of the target, and with it each
-	// address's own. Either way a keepalive, which can be overridden here, notices a
-	// node that fell silent within 13 s.
+	// DialOptions are the options with which the nodes are dialled for queries. Empty means the
+	// options with which the client dials the leader: credentials, dialer, and the name that
+	// certificates must be valid for, which without ServerName is that of the target, and with it
+	// each address's own. In both cases a keepalive, which can be overridden here, detects within
+	// 13 s that a node does not respond.
 	DialOptions []grpc.DialOption
-	// ServerName, if set, gives the name that the leader's certificate must be valid
-	// for. nil means that of the target. It must be quick.
+	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
+	// means the name in the target. It must be quick.
 	ServerName func(leader identity.Identity) string
-	// Timeout is how long a node may be without knowing who leads, from when it is
-	// dialled, before the next one is asked. 0 means DefaultTimeout.
+	// Timeout is how long a node may report no leader, from when it is dialled, before the next one
+	// is queried. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Backoff gives the pause after the n-th node in a row that did not know, from 0.
-	// nil means doubling from 25 ms to 1 s with jitter; a pause is 5 ms at least.
+	// Backoff returns the pause after the n-th consecutive node that reported no leader, counted
+	// from 0. nil means doubling from 25 ms to 1 s with jitter; a pause is at least 5 ms.
 	Backoff func(attempt int) time.Duration
 }
 
@@ -70,8 +69,8 @@ type fromNodes struct{ cfg NodesConfig }
 // Scheme returns "eldest".
 func (fromNodes) Scheme() string { return Scheme }
 
-// Build starts to ask who leads the election that the target names, and returns at
-// once. The error wraps eldest.ErrInvalid; gRPC tells it to the callers.
+// Build starts to query the nodes for the leader of the election in the target, and returns at
+// once. The error wraps eldest.ErrInvalid; gRPC returns it to the callers.
 func (b fromNodes) Build(target grpcresolver.Target, conn grpcresolver.ClientConn, opts grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
 	election, err := electionOf(target)
 	if err != nil {
@@ -81,7 +80,7 @@ func (b fromNodes) Build(target grpcresolver.Target, conn grpcresolver.ClientCon
 	n.dialling = []grpc.DialOption{
 		// gRPC pings no more often than every ten seconds.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
-		// Which node to ask, and when again, is decided here.
+		// This package decides which node is queried, and when again.
 		grpc.WithDisableServiceConfig(),
 	}
 	if len(b.cfg.DialOptions) > 0 {
@@ -110,14 +109,14 @@ func like(opts grpcresolver.BuildOptions, ownNames bool) []grpc.DialOption {
 	return options
 }
 
-// nodesSource asks nodes for one connection.
+// nodesSource queries nodes for one connection.
 type nodesSource struct {
 	cfg      NodesConfig
 	dialling []grpc.DialOption
 	to       publisher
 }
 
-// run asks one node after the other, each for as long as it knows who leads.
+// run queries one node after another, each for as long as it reports a leader.
 func (n *nodesSource) run(ctx context.Context) {
 	failed := 0
 	for at := rand.IntN(len(n.cfg.Addresses)); ; at = (at + 1) % len(n.cfg.Addresses) {
@@ -127,7 +126,8 @@ func (n *nodesSource) run(ctx context.Context) {
 			return
 		}
 		n.to.unknown(fmt.Errorf("node %q: %w", address, err))
-		// A node that tells and hangs up at once, again and again, is no success.
+		// A node that reports a leader and then ends the stream at once does not count as a
+		// success.
 		if learned && time.Since(asked) >= n.cfg.Timeout {
 			failed = 0
 		}
@@ -138,14 +138,14 @@ func (n *nodesSource) run(ctx context.Context) {
 	}
 }
 
-// ask publishes what one node tells until it stops telling, or has not known for the
-// time-out; so the error is never nil. It tells whether the node ever knew.
+// ask publishes what one node reports until its stream ends, or until it has reported no leader for
+// the timeout; so the error is never nil. learned is true if the node has reported a leader.
 func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, err error) {
 	conn, err := grpc.NewClient(address, n.dialling...)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = conn.Close() }() // nothing is left to go wrong
+	defer func() { _ = conn.Close() }() // the error has no consequences
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	patience := time.AfterFunc(n.cfg.Timeout, func() { giveUp(errImpatient) })
@@ -168,7 +168,7 @@ func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, er
 			learned = true
 			patience.Stop()
 		case knew:
-			patience.Reset(n.cfg.Timeout) // whoever is elected is known to all in a moment
+			patience.Reset(n.cfg.Timeout) // all nodes learn of a new leader within moments
 		}
 	}
 	if errors.Is(context.Cause(ctx), errImpatient) {
@@ -179,8 +179,8 @@ func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, er
 
 var errImpatient = errors.New("it does not know who leads")
 
-// take takes in what a node tells. It reports whether the node knows who leads, and if
-// not, why.
+// take processes a node's response. It reports whether that contains a current leader, and if not,
+// the reason.
 func (n *nodesSource) take(answer *curatorpb.CurrentLeaderResponse) (knows bool, reason error) {
 	switch answer.GetRole() {
 	case curatorpb.CurrentLeaderResponse_ROLE_LEADING, curatorpb.CurrentLeaderResponse_ROLE_FOLLOWING:

@@ -22,7 +22,7 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// pauses is a back-off that keeps what it was asked for, and pauses for next to nothing.
+// pauses is a back-off that records its arguments and returns very short pauses.
 type pauses struct {
 	mu       sync.Mutex
 	attempts []int
@@ -51,7 +51,7 @@ func fromNodes(t testing.TB, cfg resolver.NodesConfig, nodes ...*node) grpcresol
 	return b
 }
 
-// quiet is an address that takes connections and says nothing.
+// quiet returns an address that accepts connections and sends nothing.
 func quiet(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -62,8 +62,8 @@ func quiet(t testing.TB) string {
 
 const never = time.Hour // as a time-out of nodes
 
-// settled waits until no node is asked any more for twice the time-out: one that knows may
-// have told so in the very moment in which it was given up.
+// settled waits until no node has been queried for twice the timeout: a node may have reported the
+// leader at the very moment at which it was given up.
 func settled(t testing.TB, timeout time.Duration, nodes ...*node) {
 	t.Helper()
 	asked := func() (times int64) {
@@ -83,8 +83,8 @@ func settled(t testing.TB, timeout time.Duration, nodes ...*node) {
 	}
 }
 
-// Row 49: the leader moves, and the client follows, whichever node tells it, also when
-// that one dies.
+// Row 49: the leader changes, and the client follows, whichever node reports it, even when that
+// node crashes.
 func TestRequirement49FromNodes(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
@@ -121,8 +121,8 @@ func TestRequirement49FromNodes(t *testing.T) {
 	}
 }
 
-// Dead nodes, silent ones, ones of another kind and of another election are passed
-// over, with pauses that grow, and start anew once a node has been of use.
+// Nodes that are down, do not respond, are of another kind or of another election are skipped, with
+// pauses that grow and start anew once a node has been useful.
 func TestNodesThatAreOfNoUse(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
@@ -130,7 +130,7 @@ func TestNodesThatAreOfNoUse(t *testing.T) {
 	other.knows("another", other, 1)
 	for name, useless := range map[string]string{"dead": etcdtest.Nowhere(t), "silent": quiet(t), "of another election": other.address, "of another kind": bare(t), "no address": "nonsense:///x"} {
 		t.Run(name, func(t *testing.T) {
-			for range 4 { // it begins with any of them
+			for range 4 { // the first node is random
 				var p pauses
 				c := newClient(t)
 				r, err := fromNodes(t, resolver.NodesConfig{Addresses: []string{useless, useless}, Timeout: 100 * time.Millisecond, Backoff: p.next}, good).
@@ -151,7 +151,7 @@ func TestNodesThatAreOfNoUse(t *testing.T) {
 
 var plain = grpcresolver.BuildOptions{DialCreds: insecure.NewCredentials()}
 
-// bare is a gRPC server without the Curator service.
+// bare starts a gRPC server without the Curator service, and returns its address.
 func bare(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -165,8 +165,8 @@ func bare(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// A node that does not know is given up after the time-out, and asked again later; one
-// that does not know for a moment is not given up.
+// A node that reports no leader is given up after the timeout, and queried again later; a node that
+// reports no leader only for a moment is not given up.
 func TestNodesThatDoNotKnow(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
@@ -175,7 +175,7 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 	b.wonders(election)
 	const timeout = 300 * time.Millisecond
 	c := newClient(t)
-	var q pauses // shorter than the time-out, or nobody would be asked for longer than that
+	var q pauses // shorter than the timeout, otherwise no node would be queried for longer than that
 	c.build(fromNodes(t, resolver.NodesConfig{Timeout: timeout, Backoff: q.next}, a, b), election)
 	c.until(func(_ []string, errs []error) bool {
 		told := slices.ContainsFunc(errs, func(err error) bool {
@@ -185,10 +185,10 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 	})
 	a.knows(election, a, 1)
 	c.isLedTo(a)
-	settled(t, timeout, a, b) // one that knows is asked for as long as it does
+	settled(t, timeout, a, b) // a node that reports a leader is queried for as long as it does
 	etcdtest.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, "it is so")
 
-	// From when it stops to know, the time-out runs anew.
+	// When the node stops reporting a leader, the timeout starts anew.
 	asked := b.asked.Load()
 	a.wonders(election)
 	etcdtest.Eventually(t, func() bool { return b.asked.Load() > asked }, "it is so")
@@ -205,7 +205,7 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 	require.Equal(t, int64(1), p.asked.Load(), "it is still the same stream")
 }
 
-// Tokens never go back: a node that is behind leads nobody astray (G6).
+// Tokens never decrease: a node that is behind does not change the address (G6).
 func TestNodesThatAreBehind(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
@@ -224,8 +224,8 @@ func TestNodesThatAreBehind(t *testing.T) {
 	c.isLedTo(y, z)
 }
 
-// A node that tells and hangs up at once, again and again, is no success: the pauses
-// grow. One that was of use for a while is.
+// A node that reports a leader and ends the stream at once, again and again, is no success: the
+// pauses grow. A node that was useful for a while is a success.
 func TestNodesThatHangUp(t *testing.T) {
 	t.Parallel()
 	election := etcdtest.Election(t)
@@ -256,7 +256,7 @@ func TestNodesThatHangUp(t *testing.T) {
 	require.Zero(t, q.taken()[failed], "it begins anew")
 }
 
-// While no node is up, it is a handful of attempts, not hundreds.
+// While no node is up, there are a handful of attempts, not hundreds.
 func TestNodesAllDead(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -286,8 +286,8 @@ func TestNodesAllDead(t *testing.T) {
 	require.LessOrEqual(t, len(dials), c.told()+1, "and each is one")
 }
 
-// Calls that wait for a leader wait, also while no node answers at all, and those that do
-// not are Unavailable, whatever the nodes said.
+// Calls that wait for a leader also wait while no node responds at all, and calls that do not wait
+// fail with Unavailable, whatever the nodes' errors were.
 func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, etcdtest.Election(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{etcdtest.Nowhere(t)}}))

@@ -11,11 +11,9 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// publisher tells one client connection where the leader is. It belongs to one
-// goroutine.
+// publisher updates one client connection with the leader's address. It belongs to one goroutine.
 //
-// Invariant: what was published is empty, or the address of the newest tenure known
-// that had one.
+// Invariant: published is empty, or the address of the newest known tenure that had one.
 type publisher struct {
 	election   string
 	conn       grpcresolver.ClientConn
@@ -25,20 +23,20 @@ type publisher struct {
 	published place
 }
 
-// place is where a tenure's leader is.
+// place is the address of a tenure's leader.
 type place struct {
 	token               eldest.Token
 	address, serverName string
 }
 
-// tenureKey is the key of the token among an address's attributes. To gRPC addresses
-// that differ there are different ones. So each tenure has a connection of its own,
-// made at once: a node that died, came back and leads again would else be out of reach
-// for as long as gRPC's back-off has grown to meanwhile, up to two minutes.
+// tenureKey is the key of the token in an address's attributes. gRPC treats addresses with
+// different attributes as different ones. So each tenure has a connection of its own, made at once:
+// otherwise a node that crashed, came back and leads again would be out of reach until gRPC's
+// back-off ends, for up to two minutes.
 type tenureKey struct{}
 
-// leads takes in that somebody leads. It reports whether that is as new as what is
-// known already.
+// leads publishes a leader. It reports whether the token is at least as new as the newest one
+// known.
 func (p *publisher) leads(token eldest.Token, id identity.Identity) bool {
 	if token < p.newest {
 		return false
@@ -56,15 +54,15 @@ func (p *publisher) leads(token eldest.Token, id identity.Identity) bool {
 		return true
 	}
 	p.published = at
-	// An error means that the balancer wants no single address; with that there is
-	// nothing to be done here, and gRPC tells the callers.
+	// An error means that the balancer does not accept a single address. It cannot be handled here,
+	// and gRPC reports it to the callers.
 	_ = p.conn.UpdateState(grpcresolver.State{Addresses: []grpcresolver.Address{{
 		Addr: at.address, ServerName: at.serverName, Attributes: attributes.New(tenureKey{}, token),
 	}}})
 	return true
 }
 
-// unknown takes in that nobody leads, or that it is not known who.
+// unknown reports that there is no leader, or that the leader is unknown.
 func (p *publisher) unknown(reason error) {
 	if p.published.address == "" {
 		p.conn.ReportError(p.failed(reason))
@@ -75,22 +73,22 @@ func (p *publisher) failed(err error) error {
 	return &eldest.OpError{Op: "resolve", Election: p.election, Err: opaque{err}}
 }
 
-// opaque is an error of which gRPC sees no more than the text. In a reason that has a
-// status of its own gRPC would find that of the call, and fail also those that wait.
+// opaque is an error of which gRPC sees only the text. If a reason had a gRPC status of its own,
+// gRPC would use it as the status of the call, and would fail even calls that wait.
 type opaque struct{ reason error }
 
 func (o opaque) Error() string { return o.reason.Error() }
 
-// Is lets errors.Is find what is inside.
+// Is makes errors.Is search the wrapped reason.
 func (o opaque) Is(target error) bool { return errors.Is(o.reason, target) }
 
-// following is a resolver that is one goroutine.
+// following is a resolver that consists of one goroutine.
 type following struct {
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// follow starts f, whose context ends with the resolver.
+// follow starts f with a context that ends with the resolver.
 func follow(f func(ctx context.Context)) *following {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &following{stop: stop, done: make(chan struct{})}
@@ -101,7 +99,7 @@ func follow(f func(ctx context.Context)) *following {
 	return r
 }
 
-// ResolveNow does nothing: news comes by itself.
+// ResolveNow does nothing: changes arrive by themselves.
 func (r *following) ResolveNow(grpcresolver.ResolveNowOptions) {}
 
 // Close ends the goroutine and waits for it.

@@ -14,12 +14,11 @@ import (
 // Scheme is the scheme of targets.
 const Scheme = "eldest"
 
-// Target returns the target of an election: eldest:///<election>, with what URLs give
-// a meaning to escaped.
+// Target returns the target of an election: eldest:///<election>, with the characters escaped that
+// have a meaning in URLs.
 func Target(election string) string { return Scheme + ":///" + url.PathEscape(election) }
 
-// electionOf reads a target. The error is an *eldest.OpError that wraps
-// eldest.ErrInvalid.
+// electionOf parses a target. The error is an *eldest.OpError that wraps eldest.ErrInvalid.
 func electionOf(target grpcresolver.Target) (string, error) {
 	u := target.URL
 	name, rooted := strings.CutPrefix(u.EscapedPath(), "/")

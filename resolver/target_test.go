@@ -18,7 +18,7 @@ func parse(t testing.TB, target string) grpcresolver.Target {
 	return grpcresolver.Target{URL: *u}
 }
 
-// What is no target of ours is refused, with what is wrong with it.
+// An invalid target is refused, and the error contains the reason.
 func TestTargetRefused(t *testing.T) {
 	for target, why := range map[string]string{
 		"eldest:reports":                  "three slashes",
@@ -47,7 +47,7 @@ func TestTargetRefused(t *testing.T) {
 	}
 }
 
-// FuzzTarget: any name has a target, and any target is either one name's or refused.
+// FuzzTarget: each name has a target, and each target is parsed to its name or refused.
 func FuzzTarget(f *testing.F) {
 	for _, seed := range []string{
 		"reports", "a b", "50%", "%2F", "what?", "#1", "a:b", "a@b", "..", ".", "\xff\x00", "Käse", "a+b", strings.Repeat("x", 1024), "a/b", "",

@@ -20,10 +20,10 @@ import (
 	"github.com/eldest-io/eldest/hooks"
 )
 
-// Instrument returns a curator's configuration with all that this package has: spans of
-// its calls, of their hops to the leader and of its campaigns, besides what hooks and
-// options there are. propagator says how a trace travels in metadata; it must be the one
-// that callers use, propagation.TraceContext{} most often.
+// Instrument returns a curator's configuration with all traces of this package: spans of its calls,
+// of their hops to the leader and of its campaigns, in addition to the hooks and options that it
+// has. propagator defines how a trace is sent in metadata; it must be the one that callers use,
+// usually propagation.TraceContext{}.
 func Instrument(cfg curator.Config, provider trace.TracerProvider, propagator propagation.TextMapPropagator) curator.Config {
 	election, node := cfg.Elector.Election, cfg.Elector.NodeID
 	told := Hooks(provider, election)
@@ -36,8 +36,8 @@ func Instrument(cfg curator.Config, provider trace.TracerProvider, propagator pr
 	return cfg
 }
 
-// Server returns an interceptor for curator.Config.ServerOptions: it makes a span of each
-// call that comes to the node, as a child of the caller's, or of the hop's.
+// Server returns an interceptor for curator.Config.ServerOptions: it makes a span of each call that
+// the node receives, as a child of the caller's span, or of the hop's.
 func Server(provider trace.TracerProvider, propagator propagation.TextMapPropagator, election, node string) grpc.StreamServerInterceptor {
 	tracer := provider.Tracer(scope)
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -51,7 +51,7 @@ func Server(provider trace.TracerProvider, propagator propagation.TextMapPropaga
 			trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
 		ended := false
 		defer func() {
-			if !ended { // a panic of the handler's
+			if !ended { // the handler panicked
 				span.SetStatus(codes.Error, "the handler did not return")
 				span.End()
 			}
@@ -71,8 +71,8 @@ type traced struct {
 
 func (t traced) Context() context.Context { return t.ctx }
 
-// Hop returns an interceptor for curator.Config.PeerOptions: it makes a span of each call
-// that is forwarded, and hands it on to the leader.
+// Hop returns an interceptor for curator.Config.PeerOptions: it makes a span of each call that is
+// forwarded, and passes the span's context on to the leader.
 func Hop(provider trace.TracerProvider, propagator propagation.TextMapPropagator) grpc.StreamClientInterceptor {
 	tracer := provider.Tracer(scope)
 	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, name string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -89,13 +89,13 @@ func Hop(provider trace.TracerProvider, propagator propagation.TextMapPropagator
 			h.end(err)
 			return nil, err
 		}
-		// Whoever forwards may be gone before the answer is here.
+		// The forwarding call may end before the reply has arrived.
 		h.detach = context.AfterFunc(ctx, func() { h.end(context.Cause(ctx)) })
 		return h, nil
 	}
 }
 
-// hop is a call on its way to the leader; its span ends with the answer, or with the call.
+// hop is a call to the leader in progress; its span ends with the reply, or with the call.
 type hop struct {
 	grpc.ClientStream
 	span   trace.Span
@@ -104,7 +104,7 @@ type hop struct {
 	detach func() bool
 }
 
-// RecvMsg receives, and notes the end.
+// RecvMsg receives, and ends the span with the call.
 func (h *hop) RecvMsg(m any) error {
 	err := h.ClientStream.RecvMsg(m)
 	if err != nil || !h.many {
@@ -123,7 +123,7 @@ func (h *hop) end(err error) {
 	})
 }
 
-// method are the attributes of a method's name.
+// method returns the attributes of a method's name.
 func method(full string) []attribute.KeyValue {
 	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	return []attribute.KeyValue{
@@ -131,7 +131,7 @@ func method(full string) []attribute.KeyValue {
 	}
 }
 
-// atServer are the codes that are the server's fault; at a client all but OK are one.
+// atServer reports whether a code is the server's fault; for a client every code but OK is a fault.
 func atServer(code grpccodes.Code) bool {
 	switch code {
 	case grpccodes.Unknown, grpccodes.DeadlineExceeded, grpccodes.Unimplemented, grpccodes.Internal, grpccodes.Unavailable, grpccodes.DataLoss:
@@ -155,7 +155,7 @@ func answered(span trace.Span, err error, faulty func(grpccodes.Code) bool) {
 	span.End()
 }
 
-// carrier is metadata as a propagator sees it.
+// carrier is metadata as a propagator uses it.
 type carrier metadata.MD
 
 // Get returns the value of a key; "" if there is none.
@@ -169,7 +169,7 @@ func (c carrier) Get(key string) string {
 // Set replaces the value of a key.
 func (c carrier) Set(key, value string) { metadata.MD(c).Set(key, value) }
 
-// Keys lists what is there.
+// Keys returns all keys.
 func (c carrier) Keys() []string {
 	keys := make([]string, 0, len(c))
 	for key := range c {

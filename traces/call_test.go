@@ -29,7 +29,7 @@ import (
 	"github.com/eldest-io/eldest/traces"
 )
 
-// seen is the span that a handler found in its context.
+// seen is a service that reports the span in each handler's context.
 type seen struct {
 	kvpb.KVServer
 	spans chan<- trace.SpanContext
@@ -43,8 +43,8 @@ func (s seen) Get(ctx context.Context, in *kvpb.GetRequest) (*kvpb.Item, error) 
 	return s.KVServer.Get(ctx, in)
 }
 
-// What a curator refuses it refuses with traces, too: they add an option to connections to
-// leaders, which says nothing of how those are secured.
+// A configuration that a curator refuses is also refused with traces: they add an option to the
+// connections to leaders, which does not show how those are secured.
 func TestInstrumentExcusesNothing(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func node(t *testing.T, r *recorder, id string, spans chan<- trace.SpanContext) 
 			Session: lease.Config{TTL: ttl},
 		},
 		Listener:  listener,
-		VerifyHop: func(context.Context, string) error { return nil }, // all that call here are this test
+		VerifyHop: func(context.Context, string) error { return nil }, // all callers are this test
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -101,7 +101,8 @@ func until(ctx context.Context, t *testing.T, c *curator.Curator, role elector.R
 	return s
 }
 
-// chain checks that spans are a line from the caller's span down, in one trace.
+// chain checks that each span is the child of the one before it, from the caller's span on, in one
+// trace.
 func chain(t *testing.T, caller trace.SpanContext, line ...tracetest.SpanStub) {
 	t.Helper()
 	parent := caller
@@ -112,7 +113,7 @@ func chain(t *testing.T, caller trace.SpanContext, line ...tracetest.SpanStub) {
 	}
 }
 
-// kinds sorts the spans of one forwarded call: at the follower, the hop, at the leader.
+// kinds returns the spans of one forwarded call: at the follower, of the hop, and at the leader.
 func kinds(t *testing.T, spans []tracetest.SpanStub) (follower, hop, leader tracetest.SpanStub) {
 	t.Helper()
 	for _, span := range spans {
@@ -131,8 +132,9 @@ func kinds(t *testing.T, spans []tracetest.SpanStub) (follower, hop, leader trac
 	return follower, hop, leader
 }
 
-// A call that a follower forwards is one trace from the caller to the handler: unary the
-// first time and as one message each way later, and as a stream; and it ends as it ended.
+// A call that a follower forwards is one trace from the caller to the handler: a unary call the
+// first time, then as one message in each direction, and a stream; the spans have the status of the
+// call.
 func TestForwardedCallIsOneTrace(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
@@ -153,7 +155,7 @@ func TestForwardedCallIsOneTrace(t *testing.T) {
 	}
 
 	const get = "eldest.kv.v1.KV/Get"
-	for range 2 { // the second time it is known to be unary
+	for range 2 { // the second time the curator has learned that the method is unary
 		r.Reset()
 		calling, caller := begin("caller")
 		_, err := shop.Get(calling, &kvpb.GetRequest{Key: "absent"})
@@ -188,7 +190,7 @@ func TestForwardedCallIsOneTrace(t *testing.T) {
 	require.Equal(t, codes.Unset, hop.Status.Code)
 }
 
-// A call to the leader itself has one span, and says of nobody that he forwarded it.
+// A call to the leader itself has one span, without a forwarding node.
 func TestCallThatIsServedHere(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
@@ -202,7 +204,7 @@ func TestCallThatIsServedHere(t *testing.T) {
 	require.NotEmpty(t, r.ended("eldest.campaign", 1), "the curator's campaign is written down as well")
 }
 
-// A caller that goes away ends all spans of its call.
+// A caller that cancels its call ends all spans of the call.
 func TestSpansEndWithTheCaller(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
@@ -230,8 +232,8 @@ func TestSpansEndWithTheCaller(t *testing.T) {
 	chain(t, follower.SpanContext, hop, leader)
 }
 
-// A forwarder that goes away without having read the answer ends the hop's span, and so
-// does a leader that cannot be reached.
+// A forwarding call that ends without having read the reply ends the hop's span, and so does a
+// leader that cannot be reached.
 func TestHopEndsWithItsCall(t *testing.T) {
 	r := newRecorder(t)
 	around := traces.Hop(r, propagation.TraceContext{})
@@ -263,7 +265,7 @@ func TestHopEndsWithItsCall(t *testing.T) {
 	require.Equal(t, "nobody there", r.ended("a.B/C", 1)[0].Status.Description)
 }
 
-// lower writes the keys as HTTP/2 has them.
+// lower converts the keys to lower case, as in HTTP/2.
 func lower(md metadata.MD) metadata.MD {
 	out := metadata.MD{}
 	for key, values := range md {

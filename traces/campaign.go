@@ -18,12 +18,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// scope names this package to whoever looks at the spans.
+// scope is the name of this package in the spans.
 const scope = "github.com/eldest-io/eldest/traces"
 
-// Hooks returns hooks that make spans of the campaigns and tenures in an election, at
-// provider. They return as soon as provider's spans do. The hooks are for one participant
-// at a time, with as many candidates after one another as there are.
+// Hooks returns hooks that make spans of the campaigns and tenures in an election, with provider.
+// They return as soon as provider's spans do. The hooks are for one participant at a time, which
+// may have any number of candidates, one after another.
 func Hooks(provider trace.TracerProvider, election string) hooks.Set {
 	w := &writer{tracer: provider.Tracer(scope), election: election, open: make(map[eldest.Token]*open)}
 	return hooks.Set{Session: w.session(), Candidate: w.candidate()}
@@ -38,14 +38,14 @@ type writer struct {
 	open map[eldest.Token]*open
 }
 
-// open is a candidacy whose last span is not over.
+// open is a candidacy whose last span has not ended.
 type open struct {
 	ctx  context.Context //nolint:containedctx // that of the first span, for its child
 	span trace.Span
 }
 
-// forgotten is how many spans may be open at once. A participant has one, and two for a
-// moment; more are those whose end was not told because another hook blocked.
+// forgotten is how many spans may be open at once. A participant has one, and for a moment two; any
+// others are spans whose end was not reported because another hook blocked.
 const forgotten = 8
 
 func (w *writer) candidate() election.Hooks {
@@ -77,7 +77,7 @@ func (w *writer) candidate() election.Hooks {
 			defer w.mu.Unlock()
 			o := w.open[e.Token]
 			if o == nil {
-				return // its beginning was dropped
+				return // the call for its beginning was dropped
 			}
 			o.span.End(trace.WithTimestamp(e.At))
 			_, o.span = w.tracer.Start(o.ctx, "eldest.tenure", trace.WithTimestamp(e.At), trace.WithAttributes(w.about(e.Key, e.Token)...))
@@ -91,7 +91,7 @@ func (w *writer) candidate() election.Hooks {
 		Ended: func(e election.EndedEvent) {
 			cause, at := e.Cause, e.At
 			if !e.Drained.IsZero() {
-				cause, at = eldest.ErrDraining, e.Drained // the end of the leading context, whatever became of the key
+				cause, at = eldest.ErrDraining, e.Drained // the end of the leading context, whatever happened to the key
 			}
 			w.tell(e.Token, "ended", at, attribute.String("eldest.cause", hooks.Cause(cause)), attribute.String("eldest.error", e.Cause.Error()))
 			w.mu.Lock()
@@ -105,7 +105,7 @@ func (w *writer) candidate() election.Hooks {
 	}
 }
 
-// session has what endangers the lease written into the spans that hang on it.
+// session returns hooks that write risks of the lease into the open spans.
 func (w *writer) session() lease.Hooks {
 	return lease.Hooks{
 		AtRisk: func(e lease.AtRiskEvent) {

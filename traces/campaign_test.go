@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/traces"
 )
 
-// stand opens a session and makes a candidate whose campaigns r writes down.
+// stand opens a session and makes a candidate whose campaigns r records.
 func stand(t *testing.T, r *recorder) *election.Candidate {
 	t.Helper()
 	cli := etcdtest.Shared(t).Client(t)
@@ -28,7 +28,7 @@ func stand(t *testing.T, r *recorder) *election.Candidate {
 	}).Candidate
 }
 
-// A hand-over: the campaign and the tenure of the one who waited, from real etcd.
+// A hand-over with a real etcd: the campaign and the tenure of the candidate that waited.
 func TestSpansOfACampaign(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	first, r := newRecorder(t), newRecorder(t)
@@ -76,7 +76,7 @@ func TestSpansOfACampaign(t *testing.T) {
 	require.NotEqual(t, campaign.SpanContext.TraceID(), first.ended("eldest.tenure", 1)[0].SpanContext.TraceID())
 }
 
-// What nobody asked for is an error: a key that was removed by hand.
+// An end that was not requested is an error: here a key that was deleted by hand.
 func TestSpanOfADeposedLeader(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
@@ -91,7 +91,7 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.error"), eldest.ErrDeposed.Error())
 }
 
-// The span of a tenure that drained ends then, and not with the key.
+// The span of a tenure that drained ends with the drain, and not with the key.
 func TestSpanOfADrain(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
@@ -120,7 +120,7 @@ func TestSpanOfAWithdrawal(t *testing.T) {
 	require.Len(t, r.GetSpans(), 1)
 }
 
-// What endangers a tenure is told in its span.
+// Risks of a tenure are events of its span.
 func TestDangersAreInTheSpan(t *testing.T) {
 	r := newRecorder(t)
 	told := traces.Hooks(r, "e")
@@ -141,7 +141,8 @@ func TestDangersAreInTheSpan(t *testing.T) {
 	require.Equal(t, time.Second, tenure.EndTime.Sub(tenure.StartTime))
 }
 
-// A tenure that is suspended and goes on is one span; who evicts tells it in its own.
+// A tenure that is suspended and resumed is one span; an eviction is an event in the span of the
+// candidate that evicts.
 func TestSuspendedTenureIsOneSpan(t *testing.T) {
 	r := newRecorder(t)
 	told := traces.Hooks(r, "e")
@@ -160,8 +161,8 @@ func TestSuspendedTenureIsOneSpan(t *testing.T) {
 	require.Equal(t, codes.Unset, tenure.Status.Code)
 }
 
-// Ends that were never told of do not pile up, and what comes without its beginning does
-// no harm.
+// Spans whose end was never reported do not accumulate, and an event without its beginning does no
+// harm.
 func TestSpansAreNotKeptForever(t *testing.T) {
 	r := newRecorder(t)
 	told := traces.Hooks(r, "e")

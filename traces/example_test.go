@@ -15,8 +15,7 @@ import (
 	"github.com/eldest-io/eldest/traces"
 )
 
-// A tenure and what is written down of it. A program has an exporter that sends the spans
-// somewhere.
+// A tenure and its spans. A program has an exporter that sends the spans to a backend.
 func ExampleHooks() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -15,10 +15,10 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// ttl is one that a busy machine keeps.
+// ttl is a TTL that a busy machine can keep.
 const ttl = 30 * time.Second
 
-// recorder is an SDK that keeps what has ended.
+// recorder is an SDK that keeps the spans that have ended.
 type recorder struct {
 	*tracetest.InMemoryExporter
 	*sdktrace.TracerProvider
@@ -59,7 +59,7 @@ func attr(of []attribute.KeyValue, name string) any {
 	return nil
 }
 
-// events are the names of a span's events.
+// events returns the names of a span's events.
 func events(span tracetest.SpanStub) (names []string) {
 	for _, e := range span.Events {
 		names = append(names, e.Name)

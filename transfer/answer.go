@@ -10,19 +10,19 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// received acts on what somebody has written into the mailbox. An error ends Serve.
+// received handles a change of the request key. An error ends Serve.
 func (s *serving) received(ctx context.Context, n news) error {
 	box := n.box
-	// Invariant: revisions are compared with s.box.Mod only where both are of one history.
-	// One that a backup has brought back begins anew below it, and so must the mailbox: else
-	// every letter would look older than what we wrote.
+	// Invariant: revisions are compared with s.box.Mod only if both are of one history. After the
+	// restore of a backup revisions begin again below it, and the request key must be written
+	// again: otherwise every later message would have a lower revision than our own.
 	switch {
 	case s.box.Mod == 0:
-		return nil // there is none of ours
+		return nil // we have no request key
 	case n.at <= s.box.Mod && !n.back:
-		return nil // we wrote this ourselves or have overwritten it
+		return nil // our own write, or overwritten by it
 	case n.at <= s.box.Mod, box.Mod < s.box.Mod:
-		return s.open(ctx, s.token, letter{}) // somebody deleted it, or brought an older one back
+		return s.open(ctx, s.token, letter{}) // another client deleted it, or a restore brought an older one back
 	case box.Mod == s.box.Mod:
 		return nil
 	}
@@ -30,8 +30,8 @@ func (s *serving) received(ctx context.Context, n news) error {
 	l, err := decode(box.Value)
 	switch {
 	case err == nil && l.Token != s.token:
-		return nil // for another life; to be overwritten when that begins
-	case err == nil && box.Lease != s.entry.Lease: // it would outlive us, and others do not read it
+		return nil // for another token; to be overwritten when that begins
+	case err == nil && box.Lease != s.entry.Lease: // it would outlive us, and other clients ignore it
 		err = fmt.Errorf("%w: a mailbox that is bound to lease %x", eldest.ErrForeignValue, box.Lease)
 	}
 	var r Request
@@ -48,7 +48,7 @@ func (s *serving) received(ctx context.Context, n news) error {
 	return s.answer(ctx, *l.Request, r)
 }
 
-// answer obeys a request or refuses it. An error ends Serve.
+// answer carries a request out or refuses it. An error ends Serve.
 func (s *serving) answer(ctx context.Context, q question, r Request) error {
 	a := answer{ID: r.ID}
 	if s.cfg.Accept != nil && !s.cfg.Accept(r) {
@@ -60,7 +60,7 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 		return err
 	}
 	if reason == "" && r.What == Drain && (len(older) != 1 || older[0].Key != s.key) {
-		reason = Changed // somebody stands between
+		reason = Changed // another candidate is in between
 	}
 	if reason != "" {
 		a.Reason = reason
@@ -73,13 +73,13 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 		}
 		return s.reply(ctx, r, a)
 	}
-	// Half a step would leave a candidate that nobody waits for out of the queue.
+	// An incomplete requeue would leave a candidate without a waiting caller out of the queue.
 	place, err := s.cfg.Candidate.Requeue(context.WithoutCancel(ctx))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		a.Reason = Changed // it leads, or does not stand any more
+		a.Reason = Changed // it leads, or is not queued any more
 		return s.reply(ctx, r, a)
 	}
 	a.Done, a.Token = true, place.Token
@@ -87,8 +87,8 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 	return s.open(ctx, place.Token, letter{Answer: &a})
 }
 
-// take marks a request as taken, if it is still there and those whom it names stand; else
-// it returns why not. For a drain it returns who is older than the target.
+// take marks a request as taken, if it still exists and the candidates that it names do; otherwise
+// it returns the reason. For a drain it returns the candidates that are older than the target.
 func (s *serving) take(ctx context.Context, q question, r Request) (older []eldest.Candidate, why Reason, err error) {
 	swap := mailbox.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
@@ -107,21 +107,21 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		if done.Done {
 			return done.Older, "", nil
 		}
-		// Somebody wrote: ourselves, and the reply was lost; or the one who asked, to
-		// take the request back, which the watch will tell as well.
+		// The key has changed: either we wrote it, and the reply was lost; or the requester has
+		// withdrawn the request, which the watch will deliver as well.
 		l, err := decode(done.Box.Value)
 		ours := err == nil && l.Taken && l.Request != nil && l.Request.ID == r.ID
 		if ours {
-			s.box = done.Box // the answer goes there
+			s.box = done.Box // the answer is written to it
 		}
 		if !ours || done.Gone.Key != "" || done.Box.Mod == swap.Mod {
-			return nil, Changed, nil // somebody's key or mailbox is not as it was
+			return nil, Changed, nil // a candidate's key or request key has changed
 		}
 		swap.Mod = done.Box.Mod
 	}
 }
 
-// reply writes an answer into the mailbox, if nobody else has written since.
+// reply writes an answer into the request key, unless another client has written since.
 func (s *serving) reply(ctx context.Context, r Request, a answer) error {
 	s.answered(r, a)
 	_, err := s.swap(ctx, mailbox.Swap{
@@ -131,7 +131,7 @@ func (s *serving) reply(ctx context.Context, r Request, a answer) error {
 	return err
 }
 
-// swap changes the mailbox and notes what it is after that.
+// swap changes the request key and stores its new state.
 func (s *serving) swap(ctx context.Context, swap mailbox.Swap) (done mailbox.Swapped, err error) {
 	err = s.policy.Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, s.cfg.KV)

@@ -1,51 +1,52 @@
-// Package transfer hands leadership to a candidate that is named, and leaves the rest of
-// the queue as it was where that can be had.
+// Package transfer hands leadership over to a named candidate, and leaves the rest of the queue
+// unchanged if that is possible.
 //
-// Not guaranteed: that the target still leads when To has returned; that it leads at all,
-// if it leaves after the leader has drained (then the next in line does); that candidates
-// which do not take part move, or are moved: they are never touched, and where one of
-// them is in the way the transfer is refused before anybody has moved. Nor is it quick:
-// the leader's function is waited for, and nobody leads meanwhile.
+// # Not guaranteed
+//
+//   - The target may have lost the leadership again when To returns. If it leaves after the leader
+//     has drained, the next candidate leads instead.
+//   - Candidates that do not take part do not move: they are never touched, and if one of them is in
+//     the way the transfer is refused before any candidate has moved.
+//   - A transfer may take long: it waits for the leader's function, and no candidate leads
+//     meanwhile.
 //
 // # What can be promised
 //
-// The token of a tenure is the create revision of its key, and tokens only grow (G2). So
-// whoever is older than the target and is to lead after it needs a new key, younger than
-// all there are. If the target is the first in line, nothing but the leader's key goes,
-// and every promise holds: nobody else moves, whoever they are, candidates of etcd's own
-// package included. Else those between the leader and the target requeue; and for the
-// order among all others to be kept (Keep), those behind the target requeue once as
-// well, after them. What is kept is the order, not the keys. With PassBy those behind stay
-// where they are, and are then in front of those who requeued.
+// The token of a tenure is the create revision of its key, and tokens only increase (G2). So a
+// candidate that is older than the target and is to lead after it needs a new key, younger than all
+// others. If the target is the next candidate, only the leader's key is deleted, and every promise
+// holds: no other candidate moves, including candidates of etcd's own package. Otherwise the
+// candidates between the leader and the target requeue; and to keep the order of all others (Keep),
+// the candidates behind the target requeue once as well, after them. The order is kept, not the
+// keys. With PassBy the candidates behind the target stay, and are then in front of those that
+// requeued.
 //
 // # How
 //
-// Nobody is moved from outside: a candidate whose key another one deletes may lead while
-// it cannot hear of it (election.Evict). Each one is asked, and moves by itself, in its
-// own session, by its own compare-and-swap. It is asked through its mailbox, a key
-// outside the election's range, which Serve keeps for a candidate while it stands: bound
-// to its lease, with the token of the life that it is for.
+// No candidate is moved by deleting its key: such a candidate may continue to lead while it is
+// partitioned from etcd (election.Evict). Instead each candidate receives a request, and moves by
+// itself, in its own session, by its own compare-and-swap. The request is written to its request
+// key, which is outside the election's range. Serve keeps that key while the candidate is queued or
+// leads: bound to its lease, with the token of its current key.
 //
-//	To:     If mod(mailbox) = seen and the asked, the leader and the target stand,
-//	           and the mailboxes of the latter two are as they were in the survey
-//	        Then Put(mailbox, request)
+//	To:     If mod(request key) = seen, and the candidate, the leader and the target exist,
+//	           and the request keys of the latter two are as they were in the survey
+//	        Then Put(request key, request)
 //	Serve:  If the same is true
-//	        Then Put(mailbox, taken) and read who is older than the target
-//	        -> Requeue, or Drain if the target is the next in line
-//	        -> Put(mailbox, answer)
+//	        Then Put(request key, taken) and read which candidates are older than the target
+//	        -> Requeue, or Drain if the target is the next candidate
+//	        -> Put(request key, answer)
 //
-// Those who requeue are asked one at a time and in order, the leader last. Until then
-// it leads, and a transfer that stops half way has moved some waiters and nothing else.
-// Of two transfers that would undo each other the second finds a mailbox changed.
-// A request that is not taken in time is taken back; one that cannot be taken back was
-// taken.
+// The candidates that requeue receive their requests one at a time and in order, the leader last.
+// Until then it leads, and a transfer that stops half way has moved some waiters and nothing else.
+// If two transfers would undo each other, the second one finds a changed request key. A request
+// that is not taken in time is withdrawn; one that cannot be withdrawn was taken.
 //
 // # Why two cannot lead
 //
-// Nothing in the proof of a win has changed, nor in who may be the oldest: a requeue is
-// a departure and a registration, and a drain is the end of the leading context
-// while the key stands. The key stands until the lead function has returned (or the lease
-// is let go, after the leading context has ended: G3), and while it stands nobody is
-// older than it. The guard of the drained tenure refuses on its own side from the
-// drain on and on etcd's from the deletion on.
+// The proof of a win is unchanged, and so is the rule which candidate may be the oldest: a requeue
+// is a departure and a registration, and a drain is the end of the leading context while the key
+// exists. The key exists until the lead function has returned (or the lease expires, after the
+// leading context has ended: G3), and while it exists no candidate is older. The guard of the
+// drained tenure refuses locally from the drain on, and in etcd from the deletion on.
 package transfer

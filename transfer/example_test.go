@@ -15,8 +15,8 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// Three stand, the first one leads, and leadership is handed to the last one. The second
-// one requeues for it and is behind it then.
+// Of three candidates the first one leads, and leadership is handed over to the last one. The
+// second one requeues for that and is behind it afterwards.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
@@ -69,7 +69,7 @@ func Example() {
 				}},
 			})
 		})
-		<-opened // it stands and can be asked
+		<-opened // it is queued and takes part
 		return candidate
 	}
 	stand("anna")

@@ -9,20 +9,20 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// version is that of the letters which this package writes and reads.
+// version is the version of the messages that this package writes and reads.
 const version = 1
 
-// letter is what a mailbox holds: JSON, because people read it, too.
+// letter is the message in a request key: JSON, because people read it too.
 //
 // Invariant: Taken only with a Request; not both a Request and an Answer.
 type letter struct {
 	Version int `json:"v"`
-	// Token is the life of the candidate whose mailbox it is.
+	// Token is the token of the candidate that has the request key.
 	Token eldest.Token `json:"token"`
-	// Request is what is asked for; Taken says that the candidate does it now.
+	// Request is the request; Taken says that the candidate is carrying it out.
 	Request *question `json:"request,omitempty"`
 	Taken   bool      `json:"taken,omitempty"`
-	// Answer is the one to the last request.
+	// Answer is the answer to the last request.
 	Answer *answer `json:"answer,omitempty"`
 }
 
@@ -34,22 +34,22 @@ type question struct {
 	Target life   `json:"target"`
 }
 
-// life is a candidate in one of its lives. Keys may hold any bytes, and JSON may not, so
-// it is the lease that names it; the election is the mailbox's.
+// life names a candidate with a token. Keys may contain any bytes, and JSON strings may not, so the
+// lease names the candidate; the election is that of the request key.
 type life struct {
 	Lease string       `json:"lease"`
 	Token eldest.Token `json:"token"`
-	// Box is the mod revision at which its mailbox was seen; 0: it has none.
+	// Box is the mod revision at which its request key was read; 0 if it has none.
 	Box int64 `json:"box,omitempty"`
 }
 
-// answer is what came of a request.
+// answer is the outcome of a request.
 type answer struct {
 	ID   string `json:"id"`
 	Done bool   `json:"done"`
 	// Reason says why it was not done.
 	Reason Reason `json:"reason,omitempty"`
-	// Token is the candidate's life after a requeue.
+	// Token is the candidate's token after a requeue.
 	Token eldest.Token `json:"token,omitempty"`
 }
 
@@ -57,13 +57,13 @@ func (l letter) encode() []byte {
 	l.Version = version
 	b, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // there is nothing in it that cannot be written
+		panic(err) // every value of a letter can be encoded
 	}
 	return b
 }
 
-// decode reads what a mailbox holds. Fields that it does not know are left alone; other
-// versions, and what is no letter, are an error that wraps eldest.ErrForeignValue.
+// decode reads the message of a request key. It ignores unknown fields; other versions, and values
+// that are no message, are an error that wraps eldest.ErrForeignValue.
 func decode(value []byte) (letter, error) {
 	var l letter
 	if err := json.Unmarshal(value, &l); err != nil {
@@ -84,7 +84,7 @@ func lifeOf(m Member) life {
 	return life{Lease: strconv.FormatInt(m.Lease, 16), Token: m.Token, Box: m.mod}
 }
 
-// candidate returns whom a life names in an election.
+// candidate returns the candidate of an election that a life names.
 func (l life) candidate(election string) (eldest.Candidate, error) {
 	lease, err := strconv.ParseInt(l.Lease, 16, 64)
 	if err != nil || lease <= 0 || l.Token <= 0 {

@@ -15,7 +15,7 @@ func member(lease int64, token eldest.Token) Member {
 	return Member{Candidate: eldest.Candidate{Key: keys.Candidate("e", lease), Lease: lease, Token: token}, mod: 3}
 }
 
-// The bytes on the wire, which other versions read.
+// The encoded messages, which other versions read.
 func TestLetterOnTheWire(t *testing.T) {
 	l := letter{Token: 7, Taken: true, Request: &question{ID: "id", What: Drain, Leader: lifeOf(member(10, 7)), Target: lifeOf(member(11, 9))}}
 	require.Equal(t, `{"v":1,"token":7,"request":{"id":"id","do":"drain","leader":{"lease":"a","token":7,"box":3},"target":{"lease":"b","token":9,"box":3}},"taken":true}`, string(l.encode()))
@@ -39,7 +39,7 @@ func TestLettersThatAreNone(t *testing.T) {
 	require.Equal(t, eldest.Token(1), l.Token)
 }
 
-// A request that does not fit together is no request.
+// A request whose fields contradict each other is invalid.
 func TestRequestsThatAreNone(t *testing.T) {
 	leader, target, waiter := member(1, 1), member(2, 2), member(3, 3)
 	fits := func(what What) question {
@@ -71,8 +71,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
-// Whatever is in a mailbox: it is read or refused, and what is read is written and read
-// as the same.
+// FuzzDecode: every value of a request key is decoded or refused, and a decoded message is encoded
+// and decoded to the same message.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"v":1,"token":7}`))
 	f.Add([]byte(`{"v":1,"token":7,"taken":true,"request":{"id":"x","do":"drain","leader":{"lease":"a","token":7},"target":{"lease":"b","token":9,"box":4}}}`))

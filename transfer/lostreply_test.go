@@ -20,13 +20,13 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// meddling is kv with one transaction taken over, the first that has an operation that is
-// meant: instead happens in place of its commit, and its error, or that nothing was heard
-// in time, is the reply.
+// meddling is kv with one transaction replaced, the first one with an operation that meant accepts:
+// instead is called in place of its commit, and its error, or context.DeadlineExceeded, is the
+// reply.
 func meddling(kv clientv3.KV, meant func(clientv3.Op) bool, instead func(commit func() error) error) clientv3.KV {
 	var taken atomic.Bool
 	return etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
-		// What was sent arrives, whatever has become of its sender.
+		// A request that was sent arrives even if the context of its sender has ended.
 		ctx := context.WithoutCancel(t.Context)
 		if !slices.ContainsFunc(t.Then, meant) || taken.Swap(true) {
 			return t.Commit(ctx)
@@ -36,13 +36,13 @@ func meddling(kv clientv3.KV, meant func(clientv3.Op) bool, instead func(commit 
 	})
 }
 
-// inValue picks the operation that writes something with the text in it.
+// inValue selects the operation that writes a value with the text in it.
 func inValue(text string) func(clientv3.Op) bool {
 	return func(op clientv3.Op) bool { return strings.Contains(string(op.ValueBytes()), text) }
 }
 
-// The context of the one who asks ends while the request is under way: it is taken back,
-// and if it has not arrived yet it comes to nothing when it does.
+// The context of the requester ends while the request is in flight: the request is withdrawn, and
+// has no effect if it arrives later.
 func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 	for _, arrives := range []string{"in time", "late"} {
 		t.Run(arrives, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 			why := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(s.Ctx)
 			defer cancel(nil)
-			n.stop() // nobody obeys before it is taken back
+			n.stop() // Serve must not carry it out before it is withdrawn
 			n.served <- get(s, n.served)
 			n.silent()
 			var late func() error
@@ -77,8 +77,8 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 	}
 }
 
-// The reply to the taking is lost, and the transfer is off when it is asked for again: it
-// is refused, once, and the leader can be asked for the next one.
+// The reply to the taking is lost, and the transfer is no longer valid when it is repeated: the
+// request is refused, once, and the leader accepts the next one.
 func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	for name, change := range map[string]func(s *stage, target *node) error{
 		"the target's mailbox": func(s *stage, target *node) error {
@@ -114,7 +114,7 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	}
 }
 
-// Serve ends in the middle of a requeue: the candidate, for which nobody waits, stands.
+// Serve ends during a requeue: the candidate, whose Campaign or Await was not called, is queued.
 func TestServeEndsDuringARequeue(t *testing.T) {
 	s := newStage(t)
 	leader := s.stand()
@@ -144,7 +144,7 @@ func TestServeEndsDuringARequeue(t *testing.T) {
 	require.Equal(t, []string{leader.Key(), target.Key(), c.Key()}, s.queue())
 }
 
-// A mailbox that is bound to no lease, because somebody wrote it by hand, is written anew.
+// A request key without a lease, which another client has written by hand, is written again.
 func TestMailboxWithoutALease(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()

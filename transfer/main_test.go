@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is etcdtest's, with nodes.
+// stage is the environment of etcdtest, with nodes.
 type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
@@ -26,7 +26,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
-// node is a candidate that campaigns, and, if it takes part, serves.
+// node is a candidate that campaigns, and calls Serve if it takes part.
 type node struct {
 	s         *stage
 	session   *lease.Session
@@ -38,13 +38,13 @@ type node struct {
 	stop      context.CancelFunc // of Serve
 }
 
-// change alters how a node stands and how it can be asked.
+// change changes the configs of a node.
 type change func(*election.Config, *transfer.Config)
 
-// deaf nodes take no part.
+// deaf has a node take no part.
 func deaf(_ *election.Config, t *transfer.Config) { t.Candidate = nil }
 
-// stand makes a node and puts it at the end of the queue.
+// stand makes a node and registers it at the end of the queue.
 func (s *stage) stand(changes ...change) *node {
 	s.T.Helper()
 	n := &node{s: s, won: make(chan *election.Leadership, 1), ended: make(chan error, 1), served: make(chan error, 1)}
@@ -102,7 +102,7 @@ func (n *node) leads() *election.Leadership {
 	return l
 }
 
-// silent gives the node a mailbox that nobody reads, as a process that is stopped has.
+// silent writes the node's request key without Serve, as if its process were stopped.
 func (n *node) silent() {
 	n.s.T.Helper()
 	_, err := mailbox.Post(n.s.Ctx, n.s.Client, txn.Entry{
@@ -121,7 +121,7 @@ func (n *node) resigns() {
 	}()
 }
 
-// member returns what a survey says of a key.
+// member returns the member with a key in a survey.
 func (s *stage) member(key string) transfer.Member {
 	s.T.Helper()
 	q, err := transfer.Survey(s.Ctx, s.Client, s.Election)
@@ -134,7 +134,7 @@ func (s *stage) member(key string) transfer.Member {
 	return transfer.Member{}
 }
 
-// queue returns the keys of all who stand, oldest first.
+// queue returns the keys of all candidates, oldest first.
 func (s *stage) queue() []string {
 	s.T.Helper()
 	q, err := transfer.Survey(s.Ctx, s.Client, s.Election)

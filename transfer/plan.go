@@ -8,15 +8,15 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Order is what becomes of those who do not lead.
+// Order says what happens to the candidates that do not lead.
 type Order uint8
 
 const (
-	// Keep keeps the order among all who stand, but for the target and the leader. If the
-	// target is not the first in line, everybody else requeues once.
+	// Keep keeps the order of all candidates except the target and the leader. If the target is not
+	// the next candidate, all others requeue once.
 	Keep Order = iota
-	// PassBy has only those between the leader and the target requeue, and those behind
-	// the target are in front of them after that.
+	// PassBy has only the candidates between the leader and the target requeue; those behind the
+	// target are in front of them after that.
 	PassBy
 )
 
@@ -28,7 +28,7 @@ func (o Order) String() string {
 	return "keep"
 }
 
-// ParseOrder reads what String writes. The error wraps eldest.ErrInvalid.
+// ParseOrder parses the result of String. The error wraps eldest.ErrInvalid.
 func ParseOrder(s string) (Order, error) {
 	for _, o := range []Order{Keep, PassBy} {
 		if s == o.String() {
@@ -42,23 +42,23 @@ func ParseOrder(s string) (Order, error) {
 const (
 	// DefaultPatience bounds the wait for each answer.
 	DefaultPatience = 5 * time.Second
-	// DefaultDrain bounds the wait for the drained leader's key to go.
+	// DefaultDrain bounds the wait for the deletion of the drained leader's key.
 	DefaultDrain = time.Minute
 )
 
-// Options says how leadership is to be handed over. The zero value is ready.
+// Options says how leadership is to be handed over. The zero value is ready to use.
 type Options struct {
-	// Order is what becomes of the others.
+	// Order says what happens to the other candidates.
 	Order Order
 	// Patience bounds the wait for the answer of each candidate that is asked. 0 means
 	// DefaultPatience.
 	Patience time.Duration
-	// Drain bounds the wait for the key of the drained leader to go, which it does when
-	// its lead function has returned. 0 means DefaultDrain.
+	// Drain bounds the wait for the deletion of the drained leader's key, which is deleted when its
+	// lead function has returned. 0 means DefaultDrain.
 	Drain time.Duration
-	// ShouldYield, if not nil, is what the candidates have for election.Config.ShouldYield: a plan
-	// in which the target would yield, instead of leading, is refused. The leader is not
-	// counted: it stands behind the target if it comes back. It must be quick and pure.
+	// ShouldYield, if not nil, is the candidates' election.Config.ShouldYield: a plan in which the
+	// target would yield instead of leading is refused. The leader is not counted: it is behind the
+	// target if it comes back. ShouldYield must be quick and pure.
 	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
 }
 
@@ -78,30 +78,30 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Plan is a transfer that can be had.
+// Plan is a transfer that is possible.
 type Plan struct {
 	Election string
-	// Revision is that of the Queue it was made from.
+	// Revision is the revision of the Queue that it was made from.
 	Revision int64
 	Order    Order
-	// Leader drains, and Target leads after it.
+	// Leader drains, and Target leads next.
 	Leader, Target eldest.Candidate
-	// Back are those who requeue before that, in this order. None if the target is the
-	// first in line.
+	// Back are the candidates that requeue before that, in this order; none if the target is the
+	// next candidate.
 	Back []eldest.Candidate
-	// Overtaken are those behind whom Back falls although it stood in front of them;
-	// only with PassBy.
+	// Overtaken are the candidates that were behind those in Back and are in front of them
+	// afterwards; only with PassBy.
 	Overtaken []eldest.Candidate
-	// Foreign are the Queue's.
+	// Foreign is the Queue's.
 	Foreign []string
 
-	// asked are the members of Back and, last, the leader; target is the Target's.
+	// asked are the members of Back and, last, the leader; target is the member of Target.
 	asked  []Member
 	target Member
 }
 
-// Plan says how leadership goes to the candidate with the given key, and asks nobody: a
-// pure function. The error is a *Refusal, or wraps eldest.ErrInvalid.
+// Plan says how leadership would be handed over to the candidate with the given key. It is a pure
+// function and sends nothing. The error is a *Refusal, or wraps eldest.ErrInvalid.
 func (q Queue) Plan(target string, options Options) (Plan, error) {
 	options, err := options.withDefaults()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// queueOfLetters makes a queue: a capital takes part, a small letter does not, and one
-// with a question mark behind it is being asked for something.
+// queueOfLetters makes a queue: an upper-case letter takes part, a lower-case one does not, and one
+// with a question mark after it has a pending request.
 func queueOfLetters(line string) Queue {
 	q := Queue{Election: "e", Revision: 99}
 	for i, r := range line {
@@ -55,7 +55,7 @@ func TestPlan(t *testing.T) {
 		{"LABTC", "C", PassBy, "ABT", "", "", ""},
 		{"Labtc", "A", Keep, "", "", "", ""},
 		{"Labtc", "A", PassBy, "", "", "", ""},
-		{"LABtC", "T", Keep, "ABC", "", "", ""}, // the target is not asked
+		{"LABtC", "T", Keep, "ABC", "", "", ""}, // the target receives no request
 		{"LABTc", "T", Keep, "", "", Behind, "C"},
 		{"LABTc", "T", PassBy, "AB", "C", "", ""},
 		{"LaBTC", "T", Keep, "", "", Between, "A"},
@@ -96,7 +96,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What a plan comes to, played on paper: who requeues goes to the end, the leader goes.
+// The result of a plan, simulated: each candidate in Back goes to the end, the leader leaves.
 func TestPlansKeepTheirWord(t *testing.T) {
 	const line = "LABCDEF"
 	for _, order := range []Order{Keep, PassBy} {
@@ -117,8 +117,8 @@ func TestPlansKeepTheirWord(t *testing.T) {
 	}
 }
 
-// A target that would yield is refused before the leader is asked; the leader itself
-// does not count.
+// A plan for a target that would yield is refused before the leader receives a request; the leader
+// itself does not count.
 func TestPlanForATargetThatYields(t *testing.T) {
 	q := queueOfLetters("LABC")
 	for i, priority := range []string{"9", "1", "5", "3"} {
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, r, "may yet do")
 }
 
-// Only a mailbox of the present life, bound to the candidate's own lease, counts.
+// Only a request key with the current token, bound to the candidate's own lease, counts.
 func TestMailboxesOfAQueue(t *testing.T) {
 	box := func(lease int64, value string) mailbox.Box {
 		return mailbox.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
@@ -175,9 +175,9 @@ func TestMailboxesOfAQueue(t *testing.T) {
 	}
 	boxes := map[int64]mailbox.Box{
 		1: box(1, `{"v":1,"token":11}`),
-		2: box(2, `{"v":1,"token":5}`),                    // an earlier life's
-		3: box(3, `{"v":2,"token":13}`),                   // another version's
-		4: box(4, `no letter`),                            // nobody's
+		2: box(2, `{"v":1,"token":5}`),                    // an earlier token
+		3: box(3, `{"v":2,"token":13}`),                   // another version
+		4: box(4, `no letter`),                            // another program
 		5: {Value: []byte(`{"v":1,"token":15}`), Mod: 55}, // bound to no lease
 		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"drain"},"news":true}`),
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ask puts one request into a candidate's mailbox and waits for the answer. If that does
-// not come in time, or ctx ends, the request is taken back. It returns an answer that is
-// Done, or why there is none.
+// ask writes one request into a candidate's request key and waits for the answer. If that does not
+// come in time, or ctx ends, the request is withdrawn. It returns an answer that is Done, or an
+// error that says why there is none.
 func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error) {
 	asked := h.plan.asked
 	q := question{ID: newID(), What: what, Leader: lifeOf(asked[len(asked)-1]), Target: lifeOf(h.plan.target)}
@@ -38,7 +38,7 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	case err != nil:
 		return answer{}, err
 	case l.Answer == nil || l.Answer.ID != q.ID:
-		// The mailbox is another life's, or gone: with the candidacy, it may be.
+		// The request key belongs to another token, or was deleted, possibly with the candidacy.
 		return answer{}, &vanishedError{h.refuse(Changed, m)}
 	case !l.Answer.Done:
 		reason := l.Answer.Reason
@@ -50,8 +50,8 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	return *l.Answer, nil
 }
 
-// vanishedError is a refusal that may be none: the candidate may have done what it was
-// asked for and left before the answer was seen.
+// vanishedError is a refusal with an open outcome: the candidate may have carried the request out
+// and left before the answer was read.
 type vanishedError struct{ *Refusal }
 
 func (e *vanishedError) Unwrap() error { return e.Refusal }
@@ -60,9 +60,9 @@ func (h *handover) refuse(reason Reason, m Member) *Refusal {
 	return &Refusal{Reason: reason, Who: []eldest.Candidate{m.Candidate}}
 }
 
-// put writes the request, if the mailbox is as it was seen and all whom it names stand.
-// With an error and a mailbox it may be there, or come late: as long as the mailbox is as it
-// was seen.
+// put writes the request, if the request key has not changed and all candidates that the request
+// names exist. If it returns both an error and a Box, the request may have been written, or be
+// written later while the request key has not changed.
 func (h *handover) put(ctx context.Context, m Member, q question) (mailbox.Box, error) {
 	r := Request{What: q.What, Leader: h.plan.Leader, Target: h.plan.Target}
 	swap := mailbox.Swap{
@@ -80,34 +80,34 @@ func (h *handover) put(ctx context.Context, m Member, q question) (mailbox.Box, 
 	})
 	switch {
 	case err != nil && unsure:
-		return mailbox.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // what came of it is found out
+		return mailbox.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // takeBack finds the outcome
 	case err != nil:
 		return mailbox.Box{}, err
 	case done.Done:
 		return done.Box, nil
 	case mentions(done.Box, q.ID):
-		// The reply of the first attempt was lost. What the mailbox is now is no more to be
-		// taken back than without that: the request may have been taken since.
+		// The reply of the first attempt was lost. The old mod revision is returned, because the
+		// current one may be that of a request that was taken since, which must not be withdrawn.
 		return mailbox.Box{Mod: m.mod}, nil
 	case done.Gone.Key != "":
 		return mailbox.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
 	case done.Box.Mod == 0:
-		return mailbox.Box{}, h.refuse(Changed, m) // it does not take part any more
+		return mailbox.Box{}, h.refuse(Changed, m) // it no longer takes part
 	}
 	return mailbox.Box{}, h.refuse(Busy, m)
 }
 
-// mentions reports whether a mailbox holds the request or the answer to it.
+// mentions reports whether a request key contains the request or its answer.
 func mentions(box mailbox.Box, id string) bool {
 	l, err := decode(box.Value)
 	return err == nil && (l.Request != nil && l.Request.ID == id || l.Answer != nil && l.Answer.ID == id)
 }
 
-// listen waits until the mailbox holds something else than the request, and returns that;
-// the zero letter if it is gone or cannot be read.
+// listen waits until the request key no longer contains the request, and returns the new message;
+// the zero letter if the key was deleted or cannot be read.
 func (h *handover) listen(ctx context.Context, m Member, id string) (letter, error) {
 	watching, cancel := context.WithCancel(ctx)
-	defer cancel() // Follow leaves its watch open
+	defer cancel() // Follow does not close its watch
 	var got letter
 	look := func(kv *mvccpb.KeyValue) (enough bool) {
 		got = letter{}
@@ -129,7 +129,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 		Change: func(_ int64, events []*clientv3.Event) bool {
 			for _, e := range events {
 				if e.Type == mvccpb.DELETE && look(nil) || e.Type == mvccpb.PUT && look(e.Kv) {
-					return true // the first one that matters: the answer may not stay
+					return true // the first relevant one: the answer may be overwritten
 				}
 			}
 			return false
@@ -144,8 +144,8 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 	return got, err
 }
 
-// takeBack removes a request that was not answered because of why, and returns that as
-// the error to report; or, if it cannot be taken back, what the mailbox holds instead.
+// takeBack withdraws a request that was not answered because of why, and returns why as the error
+// to report; or, if it cannot be withdrawn, the message that replaced it.
 func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mailbox.Box, why error) (letter, error) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.DefaultTimeout)
 	defer cancel()
@@ -157,7 +157,7 @@ func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mail
 		done, err = swap.Do(once, h.clients.KV)
 		if l, derr := decode(done.Box.Value); err == nil && !done.Done && derr == nil &&
 			l.Request != nil && l.Request.ID == id && !l.Taken && done.Box.Mod != swap.Mod {
-			swap.Mod = done.Box.Mod // of the request, whose reply was lost
+			swap.Mod = done.Box.Mod // that of the request, whose reply was lost
 			done, err = swap.Do(once, h.clients.KV)
 		}
 		return err
@@ -176,11 +176,11 @@ func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mail
 	l, derr := decode(done.Box.Value)
 	switch {
 	case done.Done, derr == nil && l.Request == nil && l.Answer == nil && l.Token == m.Token:
-		// Taken back, now or by an attempt whose reply was lost.
+		// Withdrawn now, or by an attempt whose reply was lost.
 		refusal.Unknown = false
 		return letter{}, unknown()
 	case derr != nil || l.Request == nil || l.Request.ID != id:
-		return l, nil // answered in the last moment, or gone
+		return l, nil // answered at the last moment, or deleted
 	}
 	return letter{}, unknown()
 }

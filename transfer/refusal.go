@@ -8,51 +8,50 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Reason is why a transfer, or one request of it, is refused. Its text is stable.
+// Reason is the reason why a transfer, or one of its requests, is refused. Its text is stable.
 type Reason string
 
 const (
-	// NoLeader says that nobody stands.
+	// NoLeader says that the queue is empty.
 	NoLeader Reason = "no-leader"
-	// UnknownTarget says that nobody stands with the target's key.
+	// UnknownTarget says that no candidate has the target's key.
 	UnknownTarget Reason = "unknown-target"
-	// AlreadyLeads says that the target leads: there is nothing to do. The error wraps
-	// eldest.ErrLeading, too.
+	// AlreadyLeads says that the target leads: there is nothing to do. The error also wraps
+	// eldest.ErrLeading.
 	AlreadyLeads Reason = "already-leads"
-	// LeaderDeaf says that the leader does not take part: it has no mailbox.
+	// LeaderDeaf says that the leader does not take part: it has no request key.
 	LeaderDeaf Reason = "leader-takes-no-part"
-	// Between says that some who stand between the leader and the target do not take part.
+	// Between says that some candidates between the leader and the target do not take part.
 	Between Reason = "between"
-	// Behind says that some who stand behind the target do not take part, so that those
-	// who requeue would fall behind them. PassBy has them do so.
+	// Behind says that some candidates behind the target do not take part, so that those that
+	// requeue would be behind them. PassBy permits that.
 	Behind Reason = "behind"
-	// Outranked says that the target would yield to somebody else who stands
-	// (Options.ShouldYield).
+	// Outranked says that the target would yield to another candidate (Options.ShouldYield).
 	Outranked Reason = "outranked"
-	// Busy says that somebody else is asking the same candidate for something.
+	// Busy says that another transfer has a request to the same candidate.
 	Busy Reason = "busy"
-	// Declined says that the candidate which was asked does not want to.
+	// Declined says that the candidate did not accept the request.
 	Declined Reason = "declined"
-	// Changed says that the queue is not what it was: the leader, the target or the one
-	// that was asked is gone or in another life, or somebody stands in between.
+	// Changed says that the queue has changed: the leader, the target or the candidate with the
+	// request has left or has another token, or another candidate is in between.
 	Changed Reason = "changed"
-	// Silent says that the candidate which was asked does not answer. If the error wraps
-	// eldest.ErrOutcomeUnknown it has taken the request, and may yet obey; else the
-	// request was taken back.
+	// Silent says that the candidate does not answer the request. If the error wraps
+	// eldest.ErrOutcomeUnknown it has taken the request and may still carry it out; otherwise the
+	// request was withdrawn.
 	Silent Reason = "silent"
 )
 
-// Refusal is why a transfer was refused. While it is one, whoever led leads on, but for
-// one of the leader with an unknown outcome. It wraps eldest.ErrTransferRefused.
+// Refusal is the error of a transfer that was refused. The leader continues to lead, unless the
+// request to the leader has an unknown outcome. It wraps eldest.ErrTransferRefused.
 type Refusal struct { //nolint:errname // an answer, as much as an error
 	Reason Reason
-	// Who are the candidates that it is about, oldest first.
+	// Who are the candidates that are the reason, oldest first.
 	Who []eldest.Candidate
-	// Unknown says that the outcome is; the error then wraps eldest.ErrOutcomeUnknown.
+	// Unknown says that the outcome is unknown; the error then wraps eldest.ErrOutcomeUnknown.
 	Unknown bool
 }
 
-// Error says why, and names the keys it is about.
+// Error returns the reason and the keys of the candidates.
 func (r *Refusal) Error() string {
 	why := map[Reason]string{
 		NoLeader:      "nobody leads",
@@ -85,7 +84,7 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the sentinels that it stands for.
+// Unwrap returns the sentinels of the reason.
 func (r *Refusal) Unwrap() []error {
 	errs := []error{eldest.ErrTransferRefused}
 	switch r.Reason {
@@ -102,6 +101,6 @@ func (r *Refusal) Unwrap() []error {
 	return errs
 }
 
-// ErrOvertaken is returned by To when the leader has drained and somebody other than the
-// target is the oldest after it, because the target left the queue or yielded.
+// ErrOvertaken is returned by To when the leader has drained and another candidate than the target
+// is the oldest after it, because the target left the queue or yielded.
 var ErrOvertaken = errors.New("the leader has drained, and somebody other than the target leads")

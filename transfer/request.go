@@ -8,32 +8,32 @@ import (
 	"github.com/eldest-io/eldest/internal/mailbox"
 )
 
-// What is what a candidate is asked to do.
+// What is the action that a request asks for.
 type What string
 
 const (
-	// Requeue asks a waiting candidate to enter the queue anew, at its end.
+	// Requeue asks a waiting candidate to register again at the end of the queue.
 	Requeue What = "requeue"
 	// Drain asks the leader to give leadership up.
 	Drain What = "drain"
 )
 
-// Request is what somebody asks of a candidate, as it reads it in its mailbox. Whoever may
-// write the mailbox may ask; nothing in it says who did.
+// Request is a request to a candidate, as read from its request key. Every client that may write
+// the request key may send one; the request does not say which client did.
 type Request struct {
-	// ID tells requests apart.
+	// ID identifies the request.
 	ID   string
 	What What
 	// Election is the election's name.
 	Election string
-	// Asked is the candidate that is asked, Leader the one that leads, and Target the one
+	// Asked is the candidate that received the request, Leader the leader, and Target the candidate
 	// that is to lead; each with key, lease and token only.
 	Asked, Leader, Target eldest.Candidate
 }
 
-// boxes are the mailboxes that must be as whoever asked has seen them: those of the
-// leader and of the target, but for the one that is asked itself. So nobody moves one of
-// them for another transfer at the same time.
+// boxes returns the request keys that must not have changed since the requester read them: those of
+// the leader and of the target, without that of the asked candidate itself. So no other transfer
+// moves one of them at the same time.
 func (q question) boxes(r Request) []mailbox.BoxAt {
 	var boxes []mailbox.BoxAt
 	if r.What != Drain {
@@ -42,7 +42,7 @@ func (q question) boxes(r Request) []mailbox.BoxAt {
 	return append(boxes, mailbox.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
 }
 
-// request reads what is asked of the candidate whose mailbox holds the letter.
+// request converts the message in the request key of the candidate asked.
 func (q question) request(election string, asked eldest.Candidate) (Request, error) {
 	r := Request{ID: q.ID, What: q.What, Election: election, Asked: asked}
 	var err error
@@ -62,40 +62,39 @@ func (q question) request(election string, asked eldest.Candidate) (Request, err
 	return r, nil
 }
 
-// Hooks are told what happens at a mailbox. Each may be nil. They are called one at a
-// time, in order, on a goroutine of their own; past a thousand waiting ones they are
-// dropped.
+// Hooks are called for the events of a request key. Each may be nil. They are called one at a time,
+// in order, on a goroutine of their own; while a thousand calls wait, further calls are dropped.
 type Hooks struct {
-	// Opened: the candidate can be asked, in this life.
+	// Opened: the candidate can receive requests with its current token.
 	Opened func(OpenedEvent)
-	// Answered: a request was obeyed or refused.
+	// Answered: a request was carried out or refused.
 	Answered func(AnsweredEvent)
-	// Ignored: the mailbox held what cannot be read, and was written anew.
+	// Ignored: the request key had an unreadable value, and was written again.
 	Ignored func(IgnoredEvent)
 }
 
-// OpenedEvent tells of a mailbox that is there.
+// OpenedEvent reports that a request key was written.
 type OpenedEvent struct {
-	// Election is the election's name, Key the candidate's key and Token its life.
+	// Election is the election's name, Key the candidate's key and Token its token.
 	Election, Key string
 	Token         eldest.Token
-	// At is when it was known; the hook runs later.
+	// At is when the reply was received; the hook runs later.
 	At time.Time
 }
 
-// AnsweredEvent tells what came of a request.
+// AnsweredEvent reports the outcome of a request.
 type AnsweredEvent struct {
 	Request Request
-	// Done says that it was obeyed; else Reason says why not.
+	// Done says that it was carried out; otherwise Reason says why not.
 	Done   bool
 	Reason Reason
-	// Token is the candidate's new life after a requeue.
+	// Token is the candidate's new token after a requeue.
 	Token eldest.Token
 	// At is when it was decided; the hook runs later.
 	At time.Time
 }
 
-// IgnoredEvent tells of a letter that cannot be read.
+// IgnoredEvent reports an unreadable value.
 type IgnoredEvent struct {
 	Election, Key string
 	// Err wraps eldest.ErrForeignValue.

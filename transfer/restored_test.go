@@ -15,8 +15,8 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// ahead is an etcd whose revisions are higher than they will be once it is restored from a
-// backup: by as much as is set.
+// ahead is an etcd whose revisions are higher by by, as they were before etcd was restored from an
+// older backup.
 type ahead struct {
 	clientv3.KV
 	by    atomic.Int64
@@ -58,12 +58,12 @@ func (a *ahead) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	return resp, err
 }
 
-// After a backup was restored that has the leader's lease, key and mailbox, revisions begin
-// below those that it knows. Its mailbox is written anew, and it can be asked, at once and
-// not when revisions have caught up.
+// After the restore of a backup that contains the leader's lease, key and request key, revisions
+// begin below those that the leader has read. Its request key is written again, and it accepts
+// requests at once, not only when revisions have caught up.
 //
-// Broken by watch.recheck not looking at the answer's revision, and by serving.received
-// dropping whatever is older than its own letter.
+// Fails if watch.recheck ignores the revision of the reply, or if serving.received drops every
+// message that is older than its own.
 func TestMailboxAfterARestore(t *testing.T) {
 	s := newStage(t)
 	etcd := newAhead(s.Client)
@@ -74,14 +74,14 @@ func TestMailboxAfterARestore(t *testing.T) {
 		cfg.Hooks.Opened = func(transfer.OpenedEvent) { opened <- struct{}{} }
 	})
 	l := leader.leads()
-	go func() { // until the candidate's Close, at the latest
+	go func() { // at the latest at the candidate's Close
 		<-l.Done()
 		_ = l.Resign(s.Ctx)
 	}()
 	get(s, opened)
 	target := s.stand()
 
-	// The second read comes after what was made of the first: now it knows the higher ones.
+	// The second read is sent after the first one was processed: now it knows the higher revisions.
 	s.Until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
 	etcd.by.Store(0)
 	get(s, opened)

@@ -23,33 +23,32 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Config says who can be asked. Candidate, Session, KV and Watcher are required, and
-// those of the candidate's own Config.
+// Config is the configuration of Serve. Candidate, Session, KV and Watcher are required, and the
+// last three must be those of the candidate's own Config.
 type Config struct {
 	Candidate *election.Candidate
 	Session   *lease.Session
 	KV        clientv3.KV
 	Watcher   clientv3.Watcher
 
-	// Accept decides whether a request is obeyed. It is called on Serve's goroutine, must
-	// be quick and must not block. nil obeys all.
+	// Accept decides whether a request is carried out. It is called on Serve's goroutine, must be
+	// quick and must not block. nil accepts all.
 	Accept func(Request) bool
-	// Hooks are told what happens.
+	// Hooks are called for the events of the request key.
 	Hooks Hooks
 
 	// Timeout bounds each single request. 0 means election.DefaultTimeout.
 	Timeout time.Duration
-	// WatchCheck is the time between two checks that the watch of the mailbox is not deaf.
-	// 0 means half the session's TTL, at most 5 s; negative means none.
+	// WatchCheck is the time between two liveness checks of the watch of the request key. 0 means
+	// half the session's TTL, at most 5 s; negative means no checks.
 	WatchCheck time.Duration
-	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil means
-	// doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least, whatever the
-	// function returns.
+	// Backoff returns the pause after the n-th failed attempt in a row, from 0. nil means doubling
+	// from 25 ms to 1 s with jitter. A pause is at least 5 ms, whatever the function returns.
 	Backoff func(attempt int) time.Duration
 }
 
-// Check refuses what Serve would refuse, other than what is missing: for whoever fills
-// that in later. The error wraps eldest.ErrInvalid.
+// Check returns the error that Serve would return for invalid fields, but not for missing ones, for
+// callers that set those later. The error wraps eldest.ErrInvalid.
 func (c Config) Check() error {
 	if c.Timeout < 0 {
 		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
@@ -82,23 +81,22 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.Check()
 }
 
-// Serve lets a candidate be asked to requeue or to drain, for as long as it blocks:
-// through all candidacies and tenures of the candidate. It keeps the mailbox of each,
-// and obeys what fits: a waiter requeues, a leader drains if the target is the next in
-// line. What does not fit any more is refused, and the one who asked is told why. It
-// costs one watch of one key, and two requests for each candidacy.
+// Serve carries out requests to a candidate to requeue or to drain, for as long as it blocks:
+// through all candidacies and tenures of the candidate. It keeps a request key for each of them. A
+// waiter that is asked to requeue does so; a leader that is asked to drain does so if the target is
+// the next candidate. A request that does not fit the queue any more is refused, and the requester
+// receives the reason. Serve costs one watch of one key, and two requests for each candidacy.
 //
 // It ends with ctx (the cause), with the session (its cause), with the candidate's Close
-// (eldest.ErrClosed), or when etcd refuses for good, such as the permission to write
-// the mailbox (that); a requeue that has begun is completed first. The candidacy goes on,
-// whatever ended Serve. The mailbox is deleted,
-// at the latest with the lease. When Serve has returned, nothing of it is left running but
-// hooks that block. One Serve for each candidate at a time, or they take each other's
-// letters.
+// (eldest.ErrClosed), or when etcd refuses permanently, such as the permission to write the request
+// key (that error); a requeue that has begun is completed first. The candidacy continues, whatever
+// ended Serve. The request key is deleted, at the latest with the lease. When Serve has returned,
+// nothing of it is left running except hooks that block. Run one Serve for each candidate at a
+// time; two would take each other's messages.
 //
-// Not guaranteed: that a request is obeyed soon. A process that was stopped finds it when
-// it goes on, and obeys if the queue is then still as the request says; To takes its
-// requests back before that, but who asks may have died.
+// Not guaranteed: that a request is carried out soon. A process that was stopped reads it when it
+// continues, and carries it out if the queue is then still as the request says. To withdraws its
+// requests before that, unless the requester has crashed.
 func Serve(ctx context.Context, cfg Config) error {
 	if ctx == nil {
 		return &eldest.OpError{Op: "serve transfers", Err: fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)}
@@ -112,7 +110,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	return &eldest.OpError{Op: "serve transfers", Election: s.entry.Election, Key: s.key, Lease: s.entry.Lease, Err: reason(err)}
 }
 
-// reason returns what is inside an OpError, and other errors as they are.
+// reason returns the cause inside an OpError, and other errors unchanged.
 func reason(err error) error {
 	if op, ok := err.(*eldest.OpError); ok { //nolint:errorlint // only the outermost one is taken off
 		return op.Err
@@ -120,16 +118,16 @@ func reason(err error) error {
 	return err
 }
 
-// serving is the work of one Serve. It belongs to its goroutine.
+// serving is the state of one Serve. It belongs to its goroutine.
 type serving struct {
 	cfg    Config
 	key    string // the candidate's
 	entry  txn.Entry
 	policy retryrpc.Policy
 	hooks  serial.Queue
-	// box is the mailbox as this side knows it; the zero Box while there is none.
+	// box is the request key as last read or written; the zero Box if there is none.
 	box mailbox.Box
-	// token is the life that the mailbox is for; 0 while there is none.
+	// token is the token that the request key is for; 0 if there is none.
 	token eldest.Token
 }
 
@@ -141,7 +139,7 @@ func newServing(cfg Config) *serving {
 	}
 }
 
-// run serves until something ends it, and tidies up.
+// run serves until its end, and cleans up.
 func (s *serving) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(s.cfg.Session.Context(), func() { cancel(s.cfg.Session.Err()) })()
@@ -155,7 +153,7 @@ func (s *serving) run(ctx context.Context) error {
 	return err
 }
 
-// loop keeps the mailbox in step with the candidacy and answers what comes.
+// loop keeps the request key up to date with the candidacy and answers requests.
 func (s *serving) loop(ctx context.Context, boxes <-chan news) error {
 	for {
 		changed := s.cfg.Candidate.Changed()
@@ -184,8 +182,8 @@ func (s *serving) loop(ctx context.Context, boxes <-chan news) error {
 	}
 }
 
-// open writes the mailbox for a life of the candidate. That this one is over already is
-// no error.
+// open writes the request key for a token of the candidate. If the token is no longer current, that
+// is no error.
 func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error {
 	l.Token = token
 	entry := s.entry
@@ -200,7 +198,7 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 	})
 	switch {
 	case errors.Is(err, eldest.ErrDeposed):
-		// The candidate will know in a moment; until then this life has no mailbox.
+		// The candidate will notice that in a moment; until then this token has no request key.
 		s.token = token
 		return nil
 	case err != nil:
@@ -215,8 +213,8 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 	return nil
 }
 
-// close deletes the mailbox, if there is one: for a moment, under a context of its own,
-// because the caller's has often ended. What is not deleted goes with the lease.
+// close deletes the request key, if there is one, with a short time limit and a context of its own,
+// because the caller's has often ended. If that fails the key is deleted with the lease.
 func (s *serving) close(ctx context.Context) {
 	box := s.box
 	s.box, s.token = mailbox.Box{}, 0
@@ -229,24 +227,24 @@ func (s *serving) close(ctx context.Context) {
 	_ = mailbox.Unpost(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
 }
 
-// news is a mailbox as it was seen at an etcd revision.
+// news is the state of a request key at an etcd revision.
 type news struct {
 	box mailbox.Box
 	at  int64
-	// back says that etcd's history went back, to this or to something before it that was
-	// not taken: it was restored from a backup.
+	// back says that etcd's history went back to this state, or to an earlier one that was not
+	// processed: etcd was restored from a backup.
 	back bool
 }
 
-// watch delivers the mailbox's newest state whenever somebody has written it.
+// watch delivers the newest state of the request key after each write.
 func (s *serving) watch(ctx context.Context, boxes chan news) error {
 	source := &watch.Source{
 		KV: s.cfg.KV, Watcher: s.cfg.Watcher,
 		Backoff: s.cfg.Backoff, Timeout: s.cfg.Timeout, WatchCheck: s.cfg.WatchCheck,
 	}
 	box := keys.Mailbox(s.entry.Election, s.entry.Lease)
-	var newest int64 // mod revision of what was delivered last; 0: none was there
-	var known int64  // revision at which that was seen
+	var newest int64 // mod revision of the last delivered state; 0 if there was no key
+	var known int64  // revision of that state
 	deliver := func(kv *mvccpb.KeyValue, at int64) {
 		n := news{box: mailbox.BoxOf(kv), at: at, back: at < known}
 		newest, known = n.box.Mod, at
@@ -255,7 +253,7 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 			n.back = n.back || older.back
 		default:
 		}
-		boxes <- n // there is room: nobody else sends
+		boxes <- n // never blocks: only this goroutine sends
 	}
 	return source.Follow(ctx, watch.Target{
 		Key: box,

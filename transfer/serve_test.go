@@ -22,7 +22,7 @@ import (
 
 var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
 
-// mailbox returns what a node's mailbox holds; empty if there is none.
+// mailbox returns the value of a node's request key; empty if there is none.
 func (n *node) mailbox() string {
 	n.s.T.Helper()
 	got, err := n.s.Client.Get(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())))
@@ -34,14 +34,14 @@ func (n *node) mailbox() string {
 	return string(got.Kvs[0].Value)
 }
 
-// write puts something into a node's mailbox, by hand.
+// write writes a value into a node's request key, as another client would.
 func (n *node) write(value string) {
 	n.s.T.Helper()
 	_, err := n.s.Client.Put(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
 	require.NoError(n.s.T, err)
 }
 
-// The mailbox is there for each candidacy and tenure, and for nothing else (G8).
+// The request key exists during each candidacy and tenure, and at no other time (G8).
 func TestMailboxComesAndGoesWithTheCandidacy(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
@@ -80,7 +80,7 @@ func TestServeEndsWithTheCandidateAndTheSession(t *testing.T) {
 	require.Equal(t, n.Key(), op.Key)
 }
 
-// What cannot be read is told, and written anew, so that others can ask.
+// An unreadable value is reported, and written again, so that other clients can send requests.
 func TestForeignLetters(t *testing.T) {
 	s := newStage(t)
 	ignored := make(chan transfer.IgnoredEvent, 10)
@@ -126,8 +126,8 @@ func TestDeclined(t *testing.T) {
 	require.False(t, s.member(n.Key()).Pending)
 }
 
-// Nothing of a request is left when the context of the one who asks ends, and a candidate
-// that comes back finds nothing to obey.
+// No request is left when the context of the requester has ended, and a candidate that resumes has
+// nothing to carry out.
 func TestRequestIsTakenBack(t *testing.T) {
 	s := newStage(t)
 	n := s.stand(deaf)
@@ -155,8 +155,8 @@ func TestRequestIsTakenBack(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// A request that was taken and not answered: the outcome is unknown, and said to be, also
-// where the reply to the request was lost and it was found to be taken already.
+// A request that was taken and not answered: the error says that the outcome is unknown, also if
+// the reply to the request was lost and it was taken already.
 func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reply lost %v", lost), func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 	}
 }
 
-// watching is a Watcher before whose first watch something happens: when the request is
-// there, that is, and before anybody waits for the answer.
+// watching is a Watcher that calls before on its first watch: when the request is written, and
+// before the requester waits for the answer.
 type watching struct {
 	clientv3.Watcher
 	before func()
@@ -197,7 +197,7 @@ func (w *watching) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	return w.Watcher.Watch(ctx, key, opts...)
 }
 
-// forbidden refuses what touches mailboxes, as a role for the election's range does.
+// forbidden refuses transactions on request keys, as a role for the election's range only does.
 func forbidden(kv clientv3.KV) clientv3.KV {
 	return etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 		for _, op := range t.Then {
@@ -209,7 +209,7 @@ func forbidden(kv clientv3.KV) clientv3.KV {
 	})
 }
 
-// Who may not have a mailbox says so, and stands as everybody else.
+// Without permission for request keys Serve returns an error; the candidate campaigns as usual.
 func TestNoPermissionForMailboxes(t *testing.T) {
 	s := newStage(t)
 	n := s.stand(deaf)
@@ -254,8 +254,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Requests that nobody could have made by a plan: the leader does not drain for a target
-// that is not the next in line, nor a waiter requeue for a transfer that is over.
+// Requests that no plan contains: the leader does not drain for a target that is not the next
+// candidate, and a waiter does not requeue for a transfer that is over.
 func TestRequestsThatDoNotFit(t *testing.T) {
 	s := newStage(t)
 	answered := make(chan transfer.AnsweredEvent, 10)
@@ -275,7 +275,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		n.write(fmt.Sprintf(`{"v":1,"token":%d,"request":{"id":"x%d","do":%q,"leader":{"lease":"%x","token":%d,"box":%d},"target":{"lease":"%x","token":%d,"box":%d}}}`,
 			n.place.Token, requests, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
 		e := get(s, answered)
-		// The hook is told before the answer is there, which is a change of the mailbox.
+		// The hook is called before the answer is written, which is a change of the request key.
 		s.Until("the answer", func() bool { return strings.Contains(n.mailbox(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
 		return e
 	}

@@ -16,35 +16,34 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Member is a candidate, and whether it can be asked.
+// Member is a candidate, and whether it accepts requests.
 type Member struct {
 	eldest.Candidate
-	// Asks says that it takes part in transfers: it has a mailbox for its present life.
-	// For a moment after each registration it has none yet.
+	// Asks says that it takes part in transfers: it has a request key for its current token. For a
+	// moment after each registration it has none yet.
 	Asks bool
-	// Pending says that somebody asks it for something just now.
+	// Pending says that it has an unanswered request.
 	Pending bool
-	// mod is the mod revision of the mailbox, whatever is in it; 0 if there is none.
+	// mod is the mod revision of the request key, whatever its value; 0 if there is none.
 	mod int64
 }
 
-// Queue is an election as it was at one revision.
+// Queue is an election as of one revision.
 type Queue struct {
 	Election string
 	Revision int64
 	// Members are the candidates, oldest first: the first one leads.
 	Members []Member
-	// Foreign are keys in the election's range that are no candidates. To candidates of
-	// etcd's own package they are, and block the queue.
+	// Foreign are keys in the election's range that are no candidates. Candidates of etcd's own
+	// package wait behind them.
 	Foreign []string
-	// Unread are mailboxes whose content cannot be read: another version's, or nobody's.
+	// Unread are request keys with an unreadable value: of another version, or of another program.
 	Unread []string
 }
 
-// Survey reads who stands in an election and who of them can be asked, at one revision,
-// in one request. It blocks until etcd answers, whichever member does, or ctx ends (its
-// cause). Errors: eldest.ErrInvalid; what etcd refused, such as a permission on the
-// mailboxes.
+// Survey reads the candidates of an election and which of them accept requests, at one revision, in
+// one request. It blocks until any member of etcd answers or ctx ends (its cause). Errors:
+// eldest.ErrInvalid; etcd's error if it refuses, such as a missing permission for the request keys.
 func Survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
 	err := check(ctx, kv, name)
 	var q Queue
@@ -84,7 +83,7 @@ func policy(kv clientv3.KV) retryrpc.Policy {
 	return retryrpc.Policy{Client: kv, Timeout: election.DefaultTimeout, Backoff: retry.Default()}
 }
 
-// queueOf reads the letters in the mailboxes of a line.
+// queueOf adds the messages of the request keys to a snapshot.
 func queueOf(name string, line txn.Snapshot, boxes map[int64]mailbox.Box) Queue {
 	q := Queue{Election: name, Revision: line.Revision, Foreign: line.Foreign}
 	for _, c := range line.Queue {

@@ -18,13 +18,13 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Clients is what To asks etcd through. Both must see the same etcd.
+// Clients are the clients of To. Both must use the same etcd.
 type Clients struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 }
 
-// Client returns both of one client; none of nil.
+// Client returns Clients with c as both; the zero Clients if c is nil.
 func Client(c *clientv3.Client) Clients {
 	if c == nil {
 		return Clients{}
@@ -34,41 +34,40 @@ func Client(c *clientv3.Client) Clients {
 
 // Move is a candidate that requeued.
 type Move struct {
-	// Candidate is what it was before.
+	// Candidate is the candidate before the requeue.
 	Candidate eldest.Candidate
-	// Token is that of its new place.
+	// Token is its new token.
 	Token eldest.Token
 }
 
-// Result says what To has done, whether it succeeded or not.
+// Result says what To has done, also if it failed.
 type Result struct {
-	// Plan is what was to be done.
+	// Plan is the plan.
 	Plan Plan
-	// Moved are those who have requeued, in order.
+	// Moved are the candidates that have requeued, in order.
 	Moved []Move
 	// Drained says that the leader has given leadership up.
 	Drained bool
-	// Leader is who was seen to be the oldest after that, at Revision; zero if nobody was.
-	// It leads as soon as it has proven that, unless it yields (election.Config.ShouldYield):
-	// see Options.ShouldYield.
+	// Leader is the oldest candidate after that, at Revision; zero if there was none. It leads as
+	// soon as it has proven that, unless it yields (election.Config.ShouldYield): see
+	// Options.ShouldYield.
 	Leader   eldest.Candidate
 	Revision int64
 }
 
-// To hands leadership to the candidate with the given key: it surveys the election, makes
-// a plan, asks those who are to requeue, one after another, the leader last, and waits
-// until the target leads. It blocks until then, until somebody refuses or does not answer
-// in time, or until ctx ends (its cause). What happened is in the Result, on errors too.
+// To hands leadership over to the candidate with the given key: it surveys the election, makes a
+// plan, sends requests to the candidates that are to requeue, one after another, the leader last,
+// and waits until the target leads. It blocks until then, until a candidate refuses or does not
+// answer in time, or until ctx ends (its cause). The Result says what happened, on errors too.
 //
-// Errors: a *Refusal, which wraps eldest.ErrTransferRefused (no matter how far it came:
-// the leader leads on, those in Result.Moved have moved; a second To finds the queue as it
-// is); ErrOvertaken; eldest.ErrOutcomeUnknown once the leader has drained, or may have,
-// and its key is not seen to go within Options.Drain; eldest.ErrInvalid before anything is
-// sent; what etcd refused.
+// Errors: a *Refusal, which wraps eldest.ErrTransferRefused (the leader continues to lead, and the
+// candidates in Result.Moved have moved; a second To plans for the new queue); ErrOvertaken;
+// eldest.ErrOutcomeUnknown if the leader has drained, or may have, and its key was not deleted
+// within Options.Drain; eldest.ErrInvalid before anything is sent; etcd's error if it refuses.
 //
-// Who registers meanwhile is behind all others or, at worst, in front of those who step
-// back after that. Two at the same time do not mix: a candidate is asked by one at a time,
-// and the other one is refused as Busy, or Changed.
+// A candidate that registers meanwhile is behind all others or, at worst, in front of those that
+// requeue after that. Two transfers at the same time do not mix: a candidate has one request at a
+// time, and the other transfer is refused as Busy, or Changed.
 func To(ctx context.Context, clients Clients, name, target string, options Options) (Result, error) {
 	options, err := options.withDefaults()
 	if err == nil {
@@ -100,7 +99,7 @@ func to(ctx context.Context, clients Clients, name, target string, options Optio
 		} else if attempt > 0 || !errors.As(err, &refusal) || refusal.Reason != UnknownTarget {
 			return result, err
 		}
-		// Who requeues, for another transfer say, is out of the queue for a moment.
+		// A candidate that requeues (for another transfer) is out of the queue for a moment.
 		if err := retry.Sleep(ctx, steppingBack); err != nil {
 			return result, err
 		}
@@ -132,7 +131,7 @@ func to(ctx context.Context, clients Clients, name, target string, options Optio
 	return result, err
 }
 
-// handover is the work of one To, once there is a plan.
+// handover is the state of one To, once there is a plan.
 type handover struct {
 	clients Clients
 	options Options
@@ -140,8 +139,8 @@ type handover struct {
 	source  *watch.Source
 }
 
-// left returns nil if the leader, whose mailbox is gone, is gone as well or goes in a
-// moment; else refusal, with an unknown outcome.
+// left returns nil if the key of the leader, whose request key was deleted, is deleted too, now or
+// in a moment; otherwise refusal, with an unknown outcome.
 func (h *handover) left(ctx context.Context, refusal *Refusal) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
 	defer cancel()
@@ -156,7 +155,7 @@ func (h *handover) left(ctx context.Context, refusal *Refusal) error {
 	return errors.Join(err, refusal)
 }
 
-// arrival waits until the drained leader's key has gone, and returns who leads then.
+// arrival waits until the drained leader's key is deleted, and returns the leader after that.
 func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revision int64, err error) {
 	late := fmt.Errorf("%w: the leader has drained, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Drain, late)
@@ -181,15 +180,15 @@ func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revisi
 	return leader, line.Revision, nil
 }
 
-// newID names a request.
+// newID returns the ID of a new request.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
 	return hex.EncodeToString(b[:])
 }
 
-// steppingBack is the time in which a candidate that requeues is nearly always standing again
-// while etcd answers: two requests.
+// steppingBack is the time in which a candidate that requeues is nearly always registered again if
+// etcd answers: two requests.
 const steppingBack = 100 * time.Millisecond
 
 // errEnoughWaiting ends the wait for an answer.

@@ -37,7 +37,7 @@ func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
 	c, pc := s.enter("c")
 	s.Rec.Reset()
 
-	// b, a waiter, goes: a is still older.
+	// b, a waiter, leaves: a is still older.
 	at := s.Remove(b.Key())
 	known := pc
 	known.Ahead = known.Ahead[1:]
@@ -55,7 +55,7 @@ func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
 		require.True(t, read.Serializable, "no quorum is asked for what is past")
 	}
 
-	// a, the leader, goes: one point read of the own key proves the win.
+	// a, the leader, leaves: one point read of c's key proves the win.
 	at = s.Remove(a.Key())
 	next.Ahead = next.Ahead[1:]
 	next, err = queue.Ahead(s.Ctx, s.Client, c, next, at)
@@ -70,7 +70,7 @@ func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
 	require.NotEqual(t, pb.Token, next.Token)
 }
 
-// An elder's key that came back by hand is a new life, and younger.
+// An elder's key that was put again by hand has a new create revision, and is younger.
 func TestAheadTellsLivesOfAKeyApart(t *testing.T) {
 	s := newStage(t)
 	a, _ := s.enter("a")
@@ -100,8 +100,8 @@ func TestAheadWithoutTheOwnKeyIsAnError(t *testing.T) {
 	}
 }
 
-// At the revision of the predecessor's end, and of nothing else: who is there now
-// does not count.
+// The result is as of the revision at which the predecessor's key was deleted: later changes do not
+// count.
 func TestAheadIsPinned(t *testing.T) {
 	s := newStage(t)
 	a, _ := s.enter("a")
@@ -122,7 +122,7 @@ func TestAheadIsPinned(t *testing.T) {
 		require.True(t, now.First())
 	}
 
-	// The own key's later end does not count either.
+	// The later deletion of c's key does not count either.
 	s.Remove(c.Key())
 	p := pc
 	p.Ahead = pc.Ahead[1:]
@@ -133,7 +133,7 @@ func TestAheadIsPinned(t *testing.T) {
 func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	cluster := etcdtest.Start(t, etcdtest.Config{}) // compaction is for its own history only
+	cluster := etcdtest.Start(t, etcdtest.Config{}) // its own cluster, whose history is compacted
 	s.Client, s.Admin = cluster.Client(t), cluster.Client(t)
 	s.enter("a")
 	e, p := s.enter("own")
@@ -154,7 +154,7 @@ func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
 	require.False(t, txn.Repeatable(eldest.ErrDeposed))
 }
 
-// More foreign keys than an answer holds, between the candidate and its elder.
+// More foreign keys than one reply contains, between the candidate and its elder.
 func TestAheadSearchesBelowForeignKeys(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

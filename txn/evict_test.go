@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// An eviction is carried out only if the beat is the one that was seen, in its revision and its words,
-// and both candidates stand in the lives that are meant.
+// An eviction is carried out only if the newest heartbeat has the expected revision and value, and
+// both candidates exist with the expected create revisions.
 func TestEvict(t *testing.T) {
 	s := newStage(t)
 	elder, pe := s.enter("elder")

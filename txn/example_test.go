@@ -12,8 +12,8 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Two candidates enter the queue by hand, and the first one writes behind its
-// guard, before and after it was removed.
+// Two candidates enter the queue by hand, and the first one writes through its guard, before and
+// after its key was deleted.
 func Example() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})

@@ -14,10 +14,10 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// errSent is what becomes of a transaction that the guard lets out.
+// errSent is the error of a transaction that the guard sends.
 var errSent = errors.New("it was sent")
 
-// outbox is an etcd that takes transactions and does nothing with them.
+// outbox is an etcd that accepts transactions and does nothing with them.
 type outbox struct{ clientv3.KV }
 
 func (outbox) Txn(context.Context) clientv3.Txn { return &outgoing{} }
@@ -29,9 +29,8 @@ func (o *outgoing) Then(...clientv3.Op) clientv3.Txn     { return o }
 func (o *outgoing) Else(...clientv3.Op) clientv3.Txn     { return o }
 func (*outgoing) Commit() (*clientv3.TxnResponse, error) { return nil, errSent }
 
-// FuzzGuardKeepsOut: no put and no delete, of a key or of any range, alone or nested,
-// reaches a key of the election under its own guard; and none is refused that reaches
-// none of them.
+// FuzzGuardKeepsOut: no put and no delete, of a key or of any range, alone or nested, reaches a key
+// of the election through its own guard; and an operation that reaches none of them is not refused.
 func FuzzGuardKeepsOut(f *testing.F) {
 	for _, seed := range []struct{ election, key, end string }{
 		{"svc", "svc/1", ""}, {"svc", "svc/", ""}, {"svc", "svc0", ""}, {"svc", "svc.", ""},
@@ -46,9 +45,9 @@ func FuzzGuardKeepsOut(f *testing.F) {
 			return // etcd has no empty key
 		}
 		begin, stop := keys.Range(election)
-		// The smallest key of the election's that a range from key on can reach.
+		// The smallest key of the election that a range from key on may contain.
 		first := max(key, begin)
-		covered := first < stop // and it is no shorter than the prefix, as begin is in it
+		covered := first < stop // then first has the prefix, because it is not less than begin
 		switch end {
 		case "": // one key
 			covered = strings.HasPrefix(key, begin)
@@ -75,7 +74,7 @@ func FuzzGuardKeepsOut(f *testing.F) {
 		sent := try(remove)
 		if covered {
 			require.False(t, sent, "[%q, %q) is deleted, which has %q of %q in it", key, end, first, election)
-		} else if end == "" || end == "\x00" || key < end { // of a range upside down nothing is said
+		} else if end == "" || end == "\x00" || key < end { // for a range whose end is before its key nothing is required
 			require.True(t, sent, "[%q, %q) is refused, which has nothing of %q in it", key, end, election)
 		}
 		require.Equal(t, sent, try(nested(remove)))

@@ -12,28 +12,27 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Guard lets operations through only while one tenure lasts: while Key has the
-// create revision Token. It is a plain value, good for as long as one likes; when
-// the tenure is over it refuses (G4). It cannot tell a leader's key from a waiter's:
-// take it from a Leadership, or from a token that has won. Safe for concurrent use.
+// Guard applies operations only during one tenure: while Key has the create revision Token. It is a
+// plain value without an expiry; when the tenure is over it refuses (G4). It cannot distinguish a
+// leader's key from a waiter's: use the guard of a Leadership, or a token that has won. Safe for
+// concurrent use.
 type Guard struct {
 	// Election is the election's name, Key the leader's key, Token its create
 	// revision.
 	Election, Key string
 	Token         eldest.Token
-	// Alive, if set, is asked before anything is sent; its error refuses the
-	// operation on this side. It must not block.
+	// Alive, if set, is called before anything is sent; if it returns an error the operation fails
+	// with that error. It must not block.
 	Alive func() error
 }
 
-// GuardError is the refusal by a guard: the tenure is over and nothing was
-// applied. It wraps eldest.ErrDeposed.
+// GuardError is returned when a guard refused: the tenure is over and nothing was applied. It wraps
+// eldest.ErrDeposed.
 type GuardError struct {
 	Election, Key string
-	// Wanted is the guard's token, Found the one that the key has now; 0: the
-	// key is gone.
+	// Wanted is the guard's token, Found the key's current one; 0 if the key does not exist.
 	Wanted, Found eldest.Token
-	// Revision is the etcd revision at which this was seen.
+	// Revision is the etcd revision at which Found was read.
 	Revision int64
 }
 
@@ -49,25 +48,23 @@ func (e *GuardError) Unwrap() error { return eldest.ErrDeposed }
 // Tenure returns the election and the token of the tenure that is over.
 func (e *GuardError) Tenure() (election string, token eldest.Token) { return e.Election, e.Wanted }
 
-// Compare returns the guard's bare compare, for a caller who builds transactions
-// by hand. Merged with other compares, its failing cannot be told from theirs.
+// Compare returns the compare of the guard, for callers that build transactions by hand. If it is
+// merged with other compares, the result does not say which of them was false.
 func (g Guard) Compare() clientv3.Cmp { return inLife(g.Key, g.Token) }
 
-// Txn returns a transaction like kv.Txn(ctx), guarded. Commit costs one request
-// and has three kinds of result: a response (whose Succeeded is the caller's own
-// compares'); a *GuardError, when the tenure is over and nothing was applied; any
-// other error, which wraps eldest.ErrOutcomeUnknown where the transaction may
-// have been applied. Operations that write into the election's own range are
+// Txn returns a transaction like kv.Txn(ctx), guarded. Commit sends one request and has three kinds
+// of results: a response (whose Succeeded is that of the caller's own compares); a *GuardError, if
+// the tenure is over and nothing was applied; any other error, which wraps eldest.ErrOutcomeUnknown
+// if the transaction may have been applied. Operations that write into the election's own range are
 // refused before anything is sent, with eldest.ErrInvalid.
 //
-// The guard takes one of the operations that etcd allows in a transaction (128 by
-// default).
+// The guard uses one of the operations that etcd allows in a transaction (128 by default).
 func (g Guard) Txn(ctx context.Context, kv clientv3.KV) clientv3.Txn {
 	return &guardedTxn{guard: g, ctx: ctx, kv: kv}
 }
 
-// guardedTxn collects a transaction and nests it on Commit. Like clientv3's own
-// it is for one goroutine and one Commit.
+// guardedTxn collects a transaction and nests it on Commit. Like clientv3's own transactions it is
+// for one goroutine and one Commit.
 type guardedTxn struct {
 	guard Guard
 	ctx   context.Context
@@ -103,8 +100,7 @@ func (t *guardedTxn) Commit() (*clientv3.TxnResponse, error) {
 	return nested, nil
 }
 
-// do sends one operation behind the guard. With an error nothing is known but
-// what the error says.
+// do sends one guarded operation.
 func (g Guard) do(ctx context.Context, kv clientv3.KV, op clientv3.Op) (*etcdserverpb.ResponseOp, *etcdserverpb.ResponseHeader, error) {
 	if absent.Client(kv) {
 		return nil, nil, g.failed(fmt.Errorf("%w: the client is nil", eldest.ErrInvalid))
@@ -133,7 +129,7 @@ func (g Guard) do(ctx context.Context, kv clientv3.KV, op clientv3.Op) (*etcdser
 	return resp.Responses[0], resp.Header, nil
 }
 
-// check refuses what must not be sent at all.
+// check refuses operations that must not be sent.
 func (g Guard) check(ctx context.Context, op clientv3.Op) error {
 	switch {
 	case ctx == nil:
@@ -152,8 +148,8 @@ func (g Guard) check(ctx context.Context, op clientv3.Op) error {
 	return g.outside(op)
 }
 
-// outside refuses writes into the election's own range: a put there would make a
-// candidate out of data, a delete would end the tenure under its own guard.
+// outside refuses writes into the election's own range: a put would create a candidate from data, a
+// delete would end the tenure under its own guard.
 func (g Guard) outside(op clientv3.Op) error {
 	if op.IsTxn() {
 		_, then, els := op.Txn()
@@ -184,7 +180,7 @@ func overlaps(op clientv3.Op, begin, end string) bool {
 	}
 }
 
-// writes reports whether an operation can change anything.
+// writes reports whether an operation may change anything.
 func writes(op clientv3.Op) bool {
 	if !op.IsTxn() {
 		return !op.IsGet()

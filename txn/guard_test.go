@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// leader is a candidate at the head of the queue, and its guard.
+// leader returns a candidate at the head of the queue, and its guard.
 func (s *stage) leader() (txn.Entry, txn.Guard) {
 	s.T.Helper()
 	e, p := s.enter("leader")
@@ -23,8 +23,7 @@ func (s *stage) leader() (txn.Entry, txn.Guard) {
 	return e, txn.Guard{Election: s.Election, Key: e.Key(), Token: p.Token}
 }
 
-// data is a key of the leader's, outside the election's range and removed with the
-// test.
+// data returns a key of the leader, outside the election's range and removed with the test.
 func (s *stage) data(name string) string {
 	key := "data-" + s.Election + "-" + name
 	s.T.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
@@ -57,8 +56,8 @@ func TestGuardLetsTheTenurePass(t *testing.T) {
 	require.True(t, absent)
 }
 
-// Row 18, first two of three: the caller's own compare failing is an answer, lost
-// leadership is an error.
+// Row 18, first two of three: a false compare of the caller's own is a response, lost leadership is
+// an error.
 func TestGuardKeepsTheMeaningOfTheCallersCompares(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
@@ -92,15 +91,15 @@ func TestGuardKeepsTheMeaningOfTheCallersCompares(t *testing.T) {
 	}
 }
 
-// Row 16: every kind of access is refused after the tenure, in the same words, and
-// nothing is applied.
+// Row 16: every kind of access is refused after the tenure, with the same error, and nothing is
+// applied.
 func TestGuardRefusesEveryAccess(t *testing.T) {
 	s := newStage(t)
 	e, g := s.leader()
 	x, fresh := s.data("x"), s.data("fresh")
 	s.Put(x, "old")
-	// Deposed, and the key is in another life: a compare of its value or of its
-	// being there would let everything pass.
+	// Deposed, and the key has another create revision: a compare of its value or of its existence
+	// would be true.
 	s.Remove(g.Key)
 	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
@@ -166,7 +165,7 @@ func (s *stage) revision() int64 {
 	return resp.Header.Revision
 }
 
-// What etcd itself refuses is certain, typed, and leaves nothing behind.
+// A refusal by etcd itself is definite, typed, and changes nothing.
 func TestGuardRefusalsOfTheServerAreDefinite(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
@@ -204,7 +203,7 @@ func TestGuardRefusalsOfTheServerAreDefinite(t *testing.T) {
 	})
 }
 
-// A context that has ended, and a tenure that has: nothing is sent, and the reason is given.
+// If the context or the tenure has ended, nothing is sent, and the reason is returned.
 func TestGuardThatHasEnded(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
@@ -219,7 +218,7 @@ func TestGuardThatHasEnded(t *testing.T) {
 	require.Zero(t, s.Rec.Count())
 }
 
-// The bare compare, for transactions built by hand.
+// The guard's compare, for transactions built by hand.
 func TestGuardCompare(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()

@@ -9,12 +9,11 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// KV returns a clientv3.KV that guards whatever passes through it: code that was
-// written for a plain one and is handed this one cannot write, or read, after the
-// tenure. Results are those of Txn; each call costs one request.
+// KV returns a clientv3.KV that guards every call: code written for a plain KV cannot write or read
+// with it after the tenure. Results are those of Txn; each call sends one request.
 //
-// Refused with eldest.ErrInvalid, because they cannot be guarded: Compact, which
-// etcd does not allow in transactions, and GetStream.
+// Compact, which etcd does not allow in transactions, and GetStream cannot be guarded: they return
+// eldest.ErrInvalid.
 func (g Guard) KV(kv clientv3.KV) clientv3.KV { return guardedKV{guard: g, kv: kv} }
 
 type guardedKV struct {

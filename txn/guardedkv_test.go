@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// increment is code that knows nothing of elections: it takes a clientv3.KV.
+// increment is code that only uses a clientv3.KV, without elections.
 func increment(ctx context.Context, kv clientv3.KV, key string) error {
 	for {
 		resp, err := kv.Get(ctx, key)
@@ -52,7 +52,7 @@ func TestExistingCodeWithTheGuardedKVCannotWriteAfterTheTenure(t *testing.T) {
 
 	s.Remove(g.Key)
 	require.ErrorIs(t, increment(s.Ctx, kv, x), eldest.ErrDeposed)
-	// Elected again with the same key and value: the old handle stays refused.
+	// Elected again with the same key and value: the old KV still refuses.
 	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
 	require.ErrorIs(t, increment(s.Ctx, kv, x), eldest.ErrDeposed)
@@ -65,7 +65,7 @@ func TestExistingCodeWithTheGuardedKVCannotWriteAfterTheTenure(t *testing.T) {
 	require.Equal(t, "4", value)
 }
 
-// Every method answers as the plain client does, header included, in one request.
+// Every method returns the same as the plain client, header included, in one request.
 func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
@@ -120,7 +120,7 @@ func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 	}
 }
 
-// A namespaced client works through everything: queue, proclaim, guard.
+// A namespaced client works with everything: queue, proclaim, guard.
 func TestNamespacedClient(t *testing.T) {
 	s := newStage(t)
 	const space = "/prod/"

@@ -13,15 +13,15 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// lossy gives the stage a client whose replies can be lost.
+// lossy returns a client whose replies can be lost.
 func (s *stage) lossy() (clientv3.KV, *etcdtest.Host) {
 	s.T.Helper()
 	host := etcdtest.Shared(s.T).Host(s.T)
 	return host.Client(s.T), host
 }
 
-// A lost reply is an unknown outcome whatever was sent, the request was carried
-// out, and sending it again is harmless.
+// A lost reply is an unknown outcome for every request: the request was carried out, and sending it
+// again is harmless.
 func TestLostReplyIsAnUnknownOutcomeAndCanBeRepeated(t *testing.T) {
 	s := newStage(t)
 	kv, host := s.lossy()
@@ -72,7 +72,7 @@ func TestGuardedOperationWithALostReply(t *testing.T) {
 	value, _ := s.Value(x)
 	require.Equal(t, "1", value, "it was applied")
 
-	// A read has no outcome to be unsure of.
+	// A read has no unknown outcome.
 	read, cancel := context.WithTimeout(s.Ctx, 200*time.Millisecond)
 	defer cancel()
 	host.Cut()

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is etcdtest's, with candidates who enter the queue by hand.
+// stage is the environment of etcdtest, with candidates that enter the queue by hand.
 type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {

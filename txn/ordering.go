@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Entry is what a candidate puts into the queue.
+// Entry is what a candidate writes into the queue.
 type Entry struct {
 	Election string
 	Lease    int64
@@ -24,77 +24,72 @@ type Entry struct {
 // Key returns the candidate's key.
 func (e Entry) Key() string { return keys.Candidate(e.Election, e.Lease) }
 
-// Position is a candidate's place in the queue as of one revision.
+// Position is a candidate's position in the queue as of one revision.
 //
-// Invariant: Token > 0; every candidate in Ahead has a smaller one, in falling
-// order; if Complete, there is nobody older than those in Ahead.
+// Invariant: Token > 0; the tokens in Ahead are smaller, in descending order; if Complete, all
+// older candidates are in Ahead.
 type Position struct {
 	Token eldest.Token
-	// Revision is the etcd revision at which all of this was true; 0: Ahead is a hint, and who is
-	// named there may be gone.
+	// Revision is the etcd revision of the other fields. 0 means that Ahead is a hint, and that its
+	// candidates may have left.
 	Revision int64
-	// Ahead are the nearest older candidates, nearest first, with key, lease and
-	// token only.
+	// Ahead are the nearest older candidates, nearest first, with key, lease and token only.
 	Ahead []eldest.Candidate
-	// Complete says that Ahead holds all older candidates.
+	// Complete says that Ahead contains all older candidates.
 	Complete bool
-	// Queue is the number of keys in the election's range, own and foreign ones
-	// included; 0 where it was not learnt.
+	// Queue is the number of keys in the election's range, own and foreign ones included; 0 if it
+	// is unknown.
 	Queue int64
 	// Foreign are keys in the range that are not candidates and were ignored.
 	Foreign []string
-	// Adopted says that the key was there already, from an earlier attempt;
-	// Value is then what it holds. Ahead was not learnt.
+	// Adopted says that the key existed already, from an earlier attempt; Value is then its value,
+	// and Ahead is unknown.
 	Adopted bool
 	Value   []byte
 }
 
-// First reports whether this place is the proof that nobody is older.
+// First reports whether this position proves that no older candidate exists.
 func (p Position) First() bool { return p.Complete && len(p.Ahead) == 0 }
 
-// Unknown reports whether it was not learnt who is older.
+// Unknown reports whether the older candidates are unknown.
 func (p Position) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 
-// Ordering is how candidates enter the line and find who stands before them. The
-// default is ByPointer. Another one can find the predecessor by other
-// means (ByCreateRevision: by a search) or define another order; the
-// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise/order
-// has another order). Errors of what was written go through Outcome. Errors that
-// wrap eldest.ErrInvalid end a campaign, as do etcd's final refusals; others are
-// taken for passing, and the question is asked again.
-// Implementations must be safe for concurrent use.
+// Ordering is how candidates enter the queue and find the candidates before them. The default is
+// ByPointer. Another Ordering can find the predecessor by other means (ByCreateRevision: by a
+// search) or define another order; the result of Ahead proves a win, so it is then responsible for
+// G1 and G5 (examples/customise/order has another order). Errors of writes must go through Outcome.
+// Errors that wrap eldest.ErrInvalid end a campaign, as do etcd's permanent refusals; others count
+// as transient, and the request is repeated. Implementations must be safe for concurrent use.
 type Ordering interface {
-	// Enter writes the candidate's key, bound to its lease, unless it is there
-	// already; then it reports the key as adopted. One request.
+	// Enter writes the candidate's key, bound to its lease, unless it exists already; then it
+	// reports the key as adopted. One request.
 	Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position, error)
-	// EnterAlone writes the candidate's key only if no other candidate is there;
-	// it never queues. Otherwise the error wraps eldest.ErrNotElected and nothing
-	// was written. An own key that is there already, from an attempt whose reply
-	// was lost, is reported as adopted. Where foreign keys make it impossible to
-	// tell in one request, the error wraps eldest.ErrForeignKey.
+	// EnterAlone writes the candidate's key only if no other candidate exists; it never queues.
+	// Otherwise the error wraps eldest.ErrNotElected and nothing was written. If its own key exists
+	// already, from an attempt whose reply was lost, it is reported as adopted. If foreign keys
+	// make it impossible to decide in one request, the error wraps eldest.ErrForeignKey.
 	EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Position, error)
-	// Ahead finds who of the candidates is still older than this
-	// one, whose token p.Token and known elders p.Ahead (all of them, if
-	// p.Complete; else any number, or none) are. If at is positive the answer is the state at revision at,
-	// or a newer one, else the newest. A candidate that is itself no longer there, in the life
-	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
-	// without anybody ahead is therefore the proof of a win (G1). One request of the
-	// default queue, unless foreign keys get in the way, or the server allows fewer
-	// operations in a transaction than there are known elders; all of the answer is true at
-	// its Revision.
+	// Ahead finds the candidates that are still older than this one, whose token is p.Token and
+	// whose known elders are p.Ahead (all of them, if p.Complete; otherwise any number, or none).
+	// If at is positive the result is as of revision at, or of a newer one; otherwise as of the
+	// newest. If the candidate's own key does not exist with the create revision p.Token, the error
+	// wraps eldest.ErrDeposed: a result without an older candidate is therefore the proof of a win
+	// (G1). The default Ordering sends one request, unless foreign keys interfere, or the server
+	// allows fewer operations in a transaction than there are known elders; the whole result is as
+	// of its Revision.
 	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Position, at int64) (Position, error)
 }
 
-// ByCreateRevision is the queue of etcd's own elections: first come, first
-// served. The zero value is ready.
+// ByCreateRevision is the queue of etcd's own elections: first come, first served. The zero value
+// is ready to use.
 type ByCreateRevision struct{}
 
-// nearest is how many older candidates a request asks for, and how many a place has at
-// most. One would do to find the predecessor. Knowing all of them saves the expensive
-// question when the predecessor is deleted: those older than it can be checked by reading
-// single keys, in one transaction, which has one operation for each (etcd allows 128).
-// Ranges with a create-revision order cost the server a pass over the whole queue (1.2 ms
-// at 1,000 candidates) whatever the limit; a single key 0.1 ms.
+// nearest is how many older candidates a request reads, and how many a Position has at most. One
+// would be enough to find the predecessor. But if all are known, the expensive read is not needed
+// when the predecessor is deleted: the older ones can be checked by reading single keys, in one
+// transaction with one operation for each (etcd allows 128). For ranges in create-revision order
+// the server scans the whole queue (1.2 ms at 1,000 candidates) whatever the limit; a single key
+// costs 0.1 ms.
 const nearest = 16
 
 // Enter implements Ordering.
@@ -150,7 +145,7 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 	return Position{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
 }
 
-// exists describes the own key as a registration found it.
+// exists returns the candidate's key as a registration found it.
 func exists(e Entry, resp *clientv3.TxnResponse) (Position, error) {
 	kvs := resp.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
@@ -159,7 +154,7 @@ func exists(e Entry, resp *clientv3.TxnResponse) (Position, error) {
 	return adopted(e, kvs[0], resp.Header.Revision)
 }
 
-// adopted describes the own key as it was found.
+// adopted returns the candidate's key as it was found.
 func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Position, error) {
 	if own.Lease != e.Lease {
 		return Position{}, fmt.Errorf("%w: the key is bound to lease %x", eldest.ErrDeposed, own.Lease)
@@ -167,15 +162,13 @@ func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Position, error) {
 	return Position{Token: eldest.Token(own.CreateRevision), Revision: revision, Adopted: true, Value: own.Value}, nil
 }
 
-// Ahead implements Ordering. Where all older candidates are known, and the server allows a
-// transaction of that size, it reads their keys and the candidate's own; else it asks for
-// the older ones by create revision. Foreign keys that fill an answer cost more requests,
-// each for twice as many keys.
+// Ahead implements Ordering. If all older candidates are known, and the server allows a transaction
+// of that size, it reads their keys and the candidate's own; otherwise it reads the older ones by
+// create revision. Foreign keys that fill a reply cost more requests, each for twice as many keys.
 func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Position, at int64) (Position, error) {
 	read := []clientv3.OpOption{clientv3.WithKeysOnly()}
 	if at > 0 {
-		// What was true at a past revision is the same on every member that has
-		// reached it, so no quorum needs to be asked.
+		// A past revision is the same on every member that has reached it, so no quorum is needed.
 		read = append(read, clientv3.WithRev(at), clientv3.WithSerializable())
 	}
 	if p.Complete {
@@ -201,7 +194,7 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Po
 		found := answers[1].Kvs
 		next.older(e, found, int64(len(found)) < limit)
 		if next.Unknown() {
-			continue // foreign keys filled the whole answer
+			continue // the whole reply was foreign keys
 		}
 		return next, nil
 	}
@@ -228,8 +221,7 @@ func aheadOfKnown(ctx context.Context, kv clientv3.KV, e Entry, p Position, read
 	return next, nil
 }
 
-// present returns an error unless own shows the candidate's key in the life that
-// token names.
+// present returns an error unless own has the candidate's key with the create revision token.
 func present(own *clientv3.GetResponse, token eldest.Token, revision int64) error {
 	if len(own.Kvs) == 0 || own.Kvs[0].CreateRevision != int64(token) {
 		return fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, revision)
@@ -237,7 +229,7 @@ func present(own *clientv3.GetResponse, token eldest.Token, revision int64) erro
 	return nil
 }
 
-// readAll sends one read as it is and several as one transaction.
+// readAll sends a single read as it is and several reads as one transaction.
 func readAll(ctx context.Context, kv clientv3.KV, ops []clientv3.Op) ([]*clientv3.GetResponse, int64, error) {
 	if len(ops) == 1 {
 		resp, err := kv.Do(ctx, ops[0])
@@ -265,8 +257,8 @@ func atRevision(op clientv3.Op, header int64) int64 {
 	return header
 }
 
-// older takes the nearest of what is older than the candidate into Ahead, and what is no
-// candidate at all into Foreign. all says that the answer holds everything older.
+// older adds the nearest candidates that are older to Ahead, and keys that are no candidates to
+// Foreign. all says that the reply contains all older keys.
 func (p *Position) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 	for _, kv := range newestFirst {
 		key := string(kv.Key)
@@ -275,8 +267,7 @@ func (p *Position) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 		case err != nil:
 			p.Foreign = append(p.Foreign, key)
 		case kv.CreateRevision < int64(p.Token):
-			// The lease comes from the key: replies with keys only leave the
-			// field 0.
+			// The lease comes from the key: the field is 0 in replies with keys only.
 			p.Ahead = append(p.Ahead, eldest.Candidate{
 				Key: key, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision,
 			})
@@ -286,7 +277,6 @@ func (p *Position) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 	p.Ahead = p.Ahead[:min(len(p.Ahead), nearest)]
 }
 
-// Repeatable reports whether a read pinned at a revision failed only because the
-// member that was asked has not reached the revision yet, or has compacted it
-// away, so that the newest state should be asked for instead.
+// Repeatable reports whether a read at a revision failed only because the member has not reached
+// the revision yet, or has compacted it, so that the newest state should be read instead.
 func Repeatable(err error) bool { return rpcerr.Future(err) || rpcerr.Compacted(err) }

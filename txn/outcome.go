@@ -7,13 +7,13 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// Outcome is for queues of one's own (Queue): it returns the error of a transaction that
-// writes as Enter must report it, wrapping eldest.ErrOutcomeUnknown unless it proves that
+// Outcome is for other implementations of Ordering: it converts the error of a writing transaction
+// to the error that Enter must return, which wraps eldest.ErrOutcomeUnknown unless it proves that
 // nothing was written. nil stays nil.
 func Outcome(err error) error { return outcome(err) }
 
-// outcome turns the error of a transaction that writes into one that says whether
-// the write may have happened.
+// outcome wraps the error of a writing transaction in eldest.ErrOutcomeUnknown if the write may
+// have been applied.
 func outcome(err error) error {
 	if err == nil || rpcerr.Definite(err) {
 		return err

@@ -14,28 +14,28 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ByPointer is ByCreateRevision with a registration that costs the same however long the queue
-// is. Beside the election's range one key, keys.Newest, names the candidate that registered last
-// and is bound to its lease; the transaction that registers replaces it:
+// ByPointer is ByCreateRevision with a registration whose cost does not depend on the length of the
+// queue. Outside the election's range one key, keys.Newest, names the candidate that registered
+// last and is bound to its lease; the transaction that registers replaces it:
 //
 //	If   create(own) = 0
 //	Then If version(pointer) < 17 Then Range(queue, 16 keys) Else Get(pointer)
 //	     Put(own, value, lease), Put(pointer, own, lease)
 //	Else Get(own)
 //
-// The first candidates read the queue, and know all of it if it is short: that is the proof of
-// a win (G1), or saves questions later. The others learn from the pointer whom to watch. The
-// pointer is a hint and proves nothing: it may be missing, or name a candidate that has left. Its
-// mod revision is the create revision of the candidate that it names, because one transaction
-// wrote both.
+// The first candidates read the queue, and all of it if it is short: that proves a win (G1), or
+// saves later reads. The others read from the pointer which key to watch. The pointer is a hint and
+// proves nothing: it may be missing, or name a candidate that has left. Its mod revision is the
+// create revision of the candidate that it names, because one transaction wrote both.
 //
-// Each candidate that replaces the pointer learns of another one, so one departure wakes one of
-// them (G5). Candidates that do not move the pointer, those of etcd's package, may be in the
-// queue: whoever registers next watches the one before them, is woken beside the first of
-// them when that one leaves, asks etcd who is older, and waits on.
+// Each candidate that replaces the pointer reads the name of a different one, so one departure
+// wakes one of them (G5). The queue may contain candidates that do not move the pointer, those of
+// etcd's package. Then the next candidate that registers watches the candidate before them and is
+// woken together with the first of them when that one leaves; it reads its elders and continues to
+// wait.
 //
-// Where etcd does not permit to use the pointer, or so many operations in a transaction, it
-// registers as ByCreateRevision does. The zero value is ready.
+// If etcd does not permit access to the pointer, or so many operations in a transaction, it
+// registers as ByCreateRevision does. The zero value is ready to use.
 type ByPointer struct{ ByCreateRevision }
 
 // Enter implements Ordering.
@@ -72,13 +72,13 @@ func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position
 		slices.SortFunc(read.Kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(b.CreateRevision, a.CreateRevision) })
 		p.older(e, read.Kvs, true)
 	default:
-		p.Queue = read.Count + 1 // who is nearest is asked next
+		p.Queue = read.Count + 1 // the nearest ones are read next
 	}
 	return p, nil
 }
 
-// hint takes the candidate that the pointer names for the nearest older one. Nothing is known of
-// the others, nor whether that one is still there.
+// hint sets Ahead to the candidate that the pointer names. It is unknown whether that candidate
+// still exists, and which other older ones do.
 func (p *Position) hint(e Entry, pointer []*mvccpb.KeyValue) {
 	p.Revision = 0
 	if len(pointer) == 0 {

@@ -16,7 +16,7 @@ import (
 
 var pointers txn.ByPointer
 
-// join enters with the queue of pointers.
+// join enters the queue with ByPointer.
 func (s *stage) join() (txn.Entry, txn.Position) {
 	s.T.Helper()
 	e := s.entry("v")
@@ -25,9 +25,9 @@ func (s *stage) join() (txn.Entry, txn.Position) {
 	return e, p
 }
 
-// However long the queue is, one request registers, and it reads no more than sixteen keys. The
-// first seventeen candidates know all who are older; each of the others has a hint, which nobody
-// else has.
+// However long the queue is, a registration is one request that reads no more than sixteen keys.
+// The first seventeen candidates know all older ones; each of the others has a hint that no other
+// candidate has.
 func TestPointerRegistersWithOneRequest(t *testing.T) {
 	s := newStage(t)
 	var entries []txn.Entry
@@ -62,7 +62,7 @@ func TestPointerRegistersWithOneRequest(t *testing.T) {
 	require.Equal(t, entries[39].Lease, resp.Kvs[0].Lease, "it goes with the lease")
 }
 
-// The request is pinned down: what the server pays for a registration is decided by its shape.
+// The form of the request is tested: it decides the server's cost of a registration.
 func TestPointerRequestIsAsDocumented(t *testing.T) {
 	s := newStage(t)
 	s.join()
@@ -75,7 +75,7 @@ func TestPointerRequestIsAsDocumented(t *testing.T) {
 	require.Empty(t, before.Failure[0].GetRequestRange().RangeEnd)
 }
 
-// A key that is there, from an attempt whose reply was lost, is adopted, and the pointer stays.
+// A key that exists, from an attempt whose reply was lost, is adopted; the pointer does not change.
 func TestPointerAdopts(t *testing.T) {
 	s := newStage(t)
 	e, p := s.join()
@@ -90,8 +90,8 @@ func TestPointerAdopts(t *testing.T) {
 	require.EqualValues(t, last.Token, resp.Kvs[0].ModRevision)
 }
 
-// A queue in which candidates stand that do not move the pointer is read, and if it is long it
-// is left open who is nearest.
+// A queue with candidates that do not move the pointer is read; if it is long the nearest candidate
+// stays unknown.
 func TestPointerBehindOthers(t *testing.T) {
 	s := newStage(t)
 	var last eldest.Token
@@ -113,7 +113,7 @@ func TestPointerBehindOthers(t *testing.T) {
 	require.Equal(t, last, next.Ahead[0].Token)
 }
 
-// Hints that are missing, wrong or malicious are none, and a candidate's own earlier life is none.
+// Hints that are missing, wrong or malicious are ignored, and so is a candidate's own earlier key.
 func TestPointerThatIsWrong(t *testing.T) {
 	s := newStage(t)
 	for range 17 {
@@ -132,7 +132,7 @@ func TestPointerThatIsWrong(t *testing.T) {
 	require.True(t, p.Unknown())
 }
 
-// Where only the election's own range is permitted it registers by a search.
+// With permission for the election's own range only, the registration uses a search.
 func TestPointerWithoutPermission(t *testing.T) {
 	s := newStage(t)
 	elder, _ := s.enter("v")
@@ -146,7 +146,7 @@ func TestPointerWithoutPermission(t *testing.T) {
 	require.Empty(t, resp.Kvs)
 }
 
-// denied refuses one transaction: that with the pointer.
+// denied refuses one transaction: the one with the pointer.
 type denied struct {
 	clientv3.KV
 	once *bool

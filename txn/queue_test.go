@@ -36,7 +36,7 @@ func TestEnterNewKeyIsOneTransactionThatLearnsThePlace(t *testing.T) {
 		entries = append(entries, e)
 		want = append([]eldest.Token{p.Token}, want...)
 	}
-	// The keys are bound to their leases and hold their values.
+	// The keys are bound to their leases and have their values.
 	for i, e := range entries {
 		resp, err := s.Admin.Get(s.Ctx, e.Key())
 		require.NoError(t, err)
@@ -46,8 +46,7 @@ func TestEnterNewKeyIsOneTransactionThatLearnsThePlace(t *testing.T) {
 	}
 }
 
-// The request is pinned down: what the server pays for a registration is decided
-// by its shape.
+// The form of the request is tested: it decides the server's cost of a registration.
 func TestEnterRequestIsAsDocumented(t *testing.T) {
 	s := newStage(t)
 	e, _ := s.enter("v")
@@ -153,7 +152,7 @@ func TestEnterBehindMoreThanAnAnswerHolds(t *testing.T) {
 	require.Equal(t, places[1].Token, places[17].Ahead[15].Token)
 	require.False(t, places[17].First())
 
-	// The 19th learns the rest by range, as of any revision.
+	// The 19th finds the others by a range read, as of any revision.
 	s.Methods()
 	p := places[18]
 	p.Ahead = nil

@@ -10,9 +10,9 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Snapshot is a whole election as one linearizable read showed it.
+// Snapshot is a whole election as of one linearizable read.
 type Snapshot struct {
-	// Revision is the etcd revision at which all of it was true.
+	// Revision is the etcd revision of the read.
 	Revision int64
 	// Queue are the candidates, oldest first, with their values.
 	Queue []eldest.Candidate
@@ -20,8 +20,8 @@ type Snapshot struct {
 	Foreign []string
 }
 
-// ReadSnapshot reads an election's queue with all values. One request, which costs the
-// server a pass over the queue.
+// ReadSnapshot reads an election's queue with all values. It sends one request, for which the
+// server scans the queue.
 func ReadSnapshot(ctx context.Context, kv clientv3.KV, election string) (Snapshot, error) {
 	begin, end := keys.Range(election)
 	resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))

@@ -13,10 +13,9 @@ import (
 
 // concurrency is etcd's own package.
 //
-// On the wire: one transaction registers; one range, asked of the quorum, finds who is
-// ahead; one watch on the predecessor, from the revision of that answer; when it is
-// gone, another such range. Each observer asks for a range and opens a watch at every
-// change.
+// On the wire: one transaction registers; one linearizable range finds the predecessor; one watch
+// on the predecessor, from the revision of that answer; when the predecessor is deleted, another
+// such range. Each observer sends a range and opens a watch at every change.
 var concurrency = api{Concurrency, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
 	s, err := etcds.NewSession(client, etcds.WithTTL(seconds), etcds.WithContext(life))
 	return s, func(name string) apiElection { return etcds.NewElection(s, name) }, err
@@ -28,7 +27,7 @@ var dropIn = api{DropIn, func(client *clientv3.Client, seconds int, life context
 	return s, func(name string) apiElection { return ours.NewElection(s, name) }, err
 }}
 
-// api is a package with the API of etcd's concurrency package, used as that is documented:
+// api is a package with the API of etcd's concurrency package, used as its documentation describes:
 // a session with a TTL, a campaign, leadership until the session is done.
 type api struct {
 	name string
@@ -59,8 +58,8 @@ func (a api) Open(ctx context.Context, client *clientv3.Client, ttl time.Duratio
 	return a.session(ctx, client, ttl)
 }
 
-// session opens a session. The packages keep the context for its life; ctx bounds only the
-// opening.
+// session opens a session. The packages keep the context for the session's life; ctx bounds only
+// the opening.
 func (a api) session(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*apiOpen, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, end)
@@ -75,7 +74,7 @@ func (a api) session(ctx context.Context, client *clientv3.Client, ttl time.Dura
 	return &apiOpen{apiSession: s, newElection: newElection, client: client, end: end}, nil
 }
 
-// Sight needs no session, but its client.
+// Sight opens a session only because the package requires one; it uses only the session's client.
 func (a api) Sight(ctx context.Context, client *clientv3.Client, name string) (Sight, error) {
 	s, err := a.session(ctx, client, time.Minute)
 	if err != nil {
@@ -90,8 +89,8 @@ type apiOpen struct {
 	newElection
 	client *clientv3.Client
 	end    context.CancelFunc
-	// stale says that a resignation has failed: the key may still be there, and another
-	// campaign would find it and win at once, with a token of the past.
+	// stale means that a resignation has failed: the key may still exist, and another campaign
+	// would find it and win at once, with an old token.
 	stale atomic.Bool
 }
 
@@ -101,7 +100,7 @@ func (s *apiOpen) Candidate(election, value string) (Candidate, error) {
 	return apiCandidate{s, s.newElection(election), value}, nil
 }
 
-// Close is that of the package, whose timeout is the TTL, until ctx ends.
+// Close calls the package's Close, whose timeout is the TTL, but ends with ctx at the latest.
 func (s *apiOpen) Close(ctx context.Context) error {
 	defer s.end()
 	defer context.AfterFunc(ctx, s.end)()
@@ -119,8 +118,8 @@ type apiCandidate struct {
 	value    string
 }
 
-// Campaign ends with the session, as in users' programs: without a session leadership
-// is worth nothing. It does not help where the lease is gone and the client has not noticed.
+// Campaign ends with the session, as in users' programs: leadership without a session is useless.
+// This does not help if the lease has expired and the client has not noticed.
 func (c apiCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,7 +147,7 @@ func (s apiSight) Feed(context.Context) (Feed, error) {
 
 func (s apiSight) Close(ctx context.Context) {
 	s.cancel()
-	_ = s.session.Close(ctx) // at the latest its lease expires
+	_ = s.session.Close(ctx) // on an error its lease expires
 }
 
 type apiFeed <-chan *clientv3.GetResponse

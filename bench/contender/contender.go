@@ -27,89 +27,89 @@ const (
 // all are the contenders, in the order in which they are shown and take turns.
 var all = []Contender{Ours{}, concurrency, herd, floor, dropIn}
 
-// variants differ from one of those in few scenarios, and take part in these only.
+// variants differ from one of those in few scenarios only, and take part only in these.
 var variants = []Contender{
 	variant{name: Kept, kept: true},
 	variant{name: Heartbeat1s, heartbeat: time.Second},
 	variant{name: Heartbeat500ms, heartbeat: 500 * time.Millisecond},
 }
 
-// Contender is one way to elect a leader. The methods of contenders, sessions, candidates
-// and tenures may be called from many goroutines. What a contender cannot do at all is an
-// error that wraps errors.ErrUnsupported.
+// Contender is one way to elect a leader. The methods of contenders, sessions, candidates and
+// tenures may be called from many goroutines. What a contender does not support returns an error
+// that wraps errors.ErrUnsupported.
 type Contender interface {
-	// Name is what tables, files and flags call it.
+	// Name is its name in tables, files and flags.
 	Name() string
-	// Open starts a session: a lease of the given TTL, kept alive until Close. It
-	// blocks until etcd has granted the lease or ctx ends, which bounds nothing else.
+	// Open starts a session: a lease of the given TTL, kept alive until Close. It blocks until etcd
+	// has granted the lease or ctx ends; ctx bounds nothing else.
 	Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error)
-	// Sight observes an election for any number of observers in this process. What they
-	// can share they share. ctx bounds the start only.
+	// Sight observes an election for any number of observers in this process, which share as much
+	// as the contender allows. ctx bounds the start only.
 	Sight(ctx context.Context, client *clientv3.Client, election string) (Sight, error)
 }
 
-// Session is a lease that is kept alive, and what is bound to it.
+// Session is a lease that is kept alive, and everything that is bound to it.
 type Session interface {
-	// Lease is that of the candidates' keys.
+	// Lease is the lease of the candidates' keys.
 	Lease() clientv3.LeaseID
-	// Usable reports whether it makes sense to campaign on the session: false once it is
-	// known to be lost. It sends nothing.
+	// Usable reports whether it makes sense to campaign on the session: false once its loss is
+	// known. It sends nothing.
 	Usable() bool
 	// Candidate makes a candidate, which is not registered yet. It sends nothing.
 	Candidate(election, value string) (Candidate, error)
 	// Close removes everything that is bound to the session from etcd, and blocks until
 	// that is confirmed or ctx ends. The session has ended either way.
 	Close(ctx context.Context) error
-	// Abandon stops everything and sends nothing, as where the process has crashed.
+	// Abandon stops everything and sends nothing, as if the process had crashed.
 	Abandon()
 }
 
-// Candidate campaigns in one election. A candidate that can also be told to end a campaign
-// by a call has a method Withdraw(context.Context) error; one whose tenures can be suspended
-// (eldest.ErrSuspended) has Resume(context.Context) (Tenure, error), which leads on with the same token.
+// Candidate campaigns in one election. A candidate whose campaign can also be ended by a call has a
+// method Withdraw(context.Context) error; one whose tenures can be suspended (eldest.ErrSuspended)
+// has Resume(context.Context) (Tenure, error), which continues the leadership with the same token.
 type Candidate interface {
-	// Campaign registers and blocks until the candidate leads, ctx ends or the session
-	// has. It may be called again after it has failed, or the tenure has ended.
+	// Campaign registers and blocks until the candidate leads, or ctx or the session ends. It may
+	// be called again after it has failed, or after the tenure has ended.
 	Campaign(ctx context.Context) (Tenure, error)
 }
 
-// Tenure is what a winner has.
+// Tenure is the leadership of a winner.
 type Tenure interface {
 	// Key is the leader's key, and Token its create revision.
 	Key() string
 	Token() int64
 	// Holds reports whether the user of the contender may act as leader at this instant.
 	Holds() bool
-	// Context ends when the user is notified that the tenure is over; its cause says
-	// why. One without a Done channel is of a contender that never notifies.
+	// Context ends when the user is notified that the tenure is over; its cause is the reason. If
+	// it has no Done channel, the contender never notifies.
 	Context() context.Context
-	// Do commits an operation under the protection that the contender offers its leaders,
-	// in one transaction. An error that wraps ErrRefused says that the operation was not
-	// done and never will be; after any other error it may have been.
+	// Do commits an operation under the protection that the contender offers its leaders, in one
+	// transaction. An error that wraps ErrRefused means that the operation was not done and never
+	// will be; after any other error it may have been done.
 	Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error)
 	// Resign ends the tenure and blocks until that is confirmed. After an error it may be
 	// called again.
 	Resign(ctx context.Context) error
 }
 
-// Sight is what the observers of one process see of an election.
+// Sight is how the observers of one process observe an election.
 type Sight interface {
-	// Feed adds an observer. It blocks until the observer is in place.
+	// Feed adds an observer. It blocks until the observer is set up.
 	Feed(ctx context.Context) (Feed, error)
-	// Close ends all of them, and waits; ctx bounds what is sent to etcd.
+	// Close ends all observers and waits for them; ctx bounds the requests to etcd.
 	Close(ctx context.Context)
 }
 
 // Feed is one observer. It is read by one goroutine at a time.
 type Feed interface {
-	// Next blocks until there is news, and returns the leader's key, "" for nobody.
+	// Next blocks until the leader changes, and returns the leader's key, "" if there is no leader.
 	Next(ctx context.Context) (leader string, err error)
 }
 
 // ErrRefused is returned by Tenure.Do for an operation that was not done.
 var ErrRefused = errors.New("refused")
 
-// Names returns the names of all contenders but the variants, ours first.
+// Names returns the names of all contenders except the variants, Eldest first.
 func Names() []string {
 	var names []string
 	for _, c := range all {
@@ -130,8 +130,8 @@ func Named(name string) (Contender, error) {
 	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// Guarded commits an operation while the leader's key exists since the revision that the
-// token names: the guard that users write by hand where their package has none.
+// Guarded commits an operation while the leader's key exists with the create revision that is the
+// token: this is the guard that users write by hand if their package has none.
 func Guarded(ctx context.Context, kv clientv3.KV, key string, token int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	resp, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", token)).Then(op).Commit()
 	switch {

@@ -23,7 +23,7 @@ func (f failing) Commit() (*clientv3.TxnResponse, error) {
 	return &clientv3.TxnResponse{}, f.err
 }
 
-// What may have happened is not called refused.
+// An operation that may have been done is not reported as refused.
 func TestOutcomes(t *testing.T) {
 	_, err := Guarded(t.Context(), failing{}, "key", 1, clientv3.Op{})
 	require.ErrorIs(t, err, ErrRefused)

@@ -16,21 +16,20 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Ours is this project. The zero value has its defaults, as it is measured; programs that
-// try it under faults alter them by the fields, each of which may be nil.
+// Ours is this project. The zero value has the project's defaults and is the one that is measured;
+// programs that test it under faults change it by the fields, each of which may be nil.
 //
-// On the wire: one transaction registers and says who is ahead; one watch on the
-// predecessor; when that is gone, one read, pinned at the revision of the deletion and
-// answered by the asked member itself, proves the win. Observers of one process share
-// one watch and ask nothing when the leader changes.
+// On the wire: one transaction registers and returns the predecessor; one watch on the predecessor;
+// when it is deleted, one serializable read at the revision of the deletion proves the win.
+// Observers of one process share one watch and send no request when the leader changes.
 type Ours struct {
 	// Lease and Election alter the configs of sessions and candidates.
 	Lease    func(*lease.Config)
 	Election func(*election.Config)
 	// Made is called with each candidate and its session.
 	Made func(*election.Candidate, *lease.Session)
-	// Registered has candidates campaign in two calls, and is called between them: the
-	// candidate is queued, and does not wait yet.
+	// Registered makes candidates campaign in two calls, and is called between them, when the
+	// candidate is queued and does not wait yet.
 	Registered func()
 }
 
@@ -100,7 +99,7 @@ func (s *ourSession) Abandon() {
 	_ = s.closeCandidates(over) // nothing is sent under a context that has ended
 }
 
-// closeCandidates closes all at once: each may send a request.
+// closeCandidates closes all candidates in parallel: each may send a request.
 func (s *ourSession) closeCandidates(ctx context.Context) error {
 	s.mu.Lock()
 	candidates := slices.Clone(s.candidates)
@@ -114,7 +113,7 @@ func (s *ourSession) closeCandidates(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ourCandidate has the candidate's Withdraw, and a method by which a suspended tenure leads on.
+// ourCandidate has the candidate's Withdraw, and a method that resumes a suspended tenure.
 type ourCandidate struct {
 	*election.Candidate
 	registered func()
@@ -141,8 +140,8 @@ func tenureOf(l *election.Leadership, err error) (Tenure, error) {
 	return ourTenure{l}, nil
 }
 
-// Resume leads on after the tenure was suspended, in the way in which the candidate campaigns. It is
-// eldest.ErrNotRegistered if it does not stand any more.
+// Resume resumes the leadership after the tenure was suspended, in the way in which the candidate
+// campaigns. It returns eldest.ErrNotRegistered if the candidate is not registered any more.
 func (c ourCandidate) Resume(ctx context.Context) (Tenure, error) {
 	if c.Status().Token == 0 {
 		return nil, eldest.ErrNotRegistered
@@ -158,7 +157,7 @@ type ourTenure struct{ *election.Leadership }
 func (t ourTenure) Token() int64 { return int64(t.Leadership.Token()) }
 func (t ourTenure) Holds() bool  { return t.Leadership.Holds(0) }
 
-// Do takes the library at its word: an error that does not wrap ErrOutcomeUnknown means
+// Do relies on the library's documentation: an error that does not wrap ErrOutcomeUnknown means
 // that nothing was done.
 func (t ourTenure) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	resp, err := t.Txn(ctx).Then(op).Commit()

@@ -7,14 +7,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// herd is the protocol that is written first: every candidate watches the whole election,
-// and asks who is the oldest whenever one of them leaves.
+// herd is the simplest protocol: every candidate watches the whole election, and reads which
+// candidate is the oldest whenever one of them leaves.
 //
-// On the wire: one watch on the prefix; one transaction registers; at each departure
-// one event and one range for every candidate that waits.
+// On the wire: one watch on the prefix; one transaction registers; at each departure one event and
+// one range for every candidate that waits.
 var herd = raw{
 	name: Herd,
-	// The watch is in place before the key is written, so that no departure is missed.
+	// The watch is created before the key is written, so that no departure is missed.
 	prepare: func(ctx context.Context, c *rawCandidate) (err error) {
 		c.feed, err = watchAll(ctx, ctx, c.client, c.election)
 		return err
@@ -35,7 +35,7 @@ var herd = raw{
 	},
 }
 
-// herdSight is a watch and a range for each observer and change.
+// herdSight sends a range for each observer and change, and each observer has a watch.
 type herdSight struct {
 	client   *clientv3.Client
 	election string
@@ -52,7 +52,7 @@ func (s *herdSight) Close(context.Context) { s.cancel() }
 
 type herdFeed struct {
 	watchFeed
-	// asked says that leader is what the last range said.
+	// asked means that leader is the result of the last range.
 	asked  bool
 	leader string
 }
@@ -68,14 +68,14 @@ func (f *herdFeed) Next(ctx context.Context) (leader string, err error) {
 	return f.leader, err
 }
 
-// watchFeed is a watch of its own on a whole election.
+// watchFeed is a watch on a whole election.
 type watchFeed struct {
 	client   *clientv3.Client
 	election string
 	events   clientv3.WatchChan
 }
 
-// watchAll opens it for as long as live lasts, and blocks until it is in place.
+// watchAll opens a watch that lasts until live ends, and blocks until it is created.
 func watchAll(ctx, live context.Context, client *clientv3.Client, election string) (watchFeed, error) {
 	// The client's Watch blocks until the server has answered.
 	live, cancel := context.WithCancel(live)
@@ -100,7 +100,7 @@ func (f watchFeed) next(ctx context.Context) (clientv3.WatchResponse, error) {
 	}
 }
 
-// departure blocks until a key was deleted; joined says that a new one will do, too.
+// departure blocks until a key was deleted; if joined is set, a new key is enough, too.
 func (f watchFeed) departure(ctx context.Context, joined bool) error {
 	for {
 		resp, err := f.next(ctx)
@@ -115,7 +115,7 @@ func (f watchFeed) departure(ctx context.Context, joined bool) error {
 	}
 }
 
-// oldest is the key of the oldest candidate, "" for none.
+// oldest returns the key of the oldest candidate, "" if there is none.
 func (f watchFeed) oldest(ctx context.Context) (string, error) {
 	resp, err := f.client.Get(ctx, f.election+"/", clientv3.WithFirstCreate()...)
 	if err != nil || len(resp.Kvs) == 0 {

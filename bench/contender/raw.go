@@ -15,16 +15,16 @@ var (
 	errLost     = errors.New("the client has given the lease up")
 )
 
-// raw is a contender that is made of bare requests.
+// raw is a contender that uses etcd's requests directly.
 type raw struct {
 	name string
-	// wait blocks until the candidate, which is registered, leads; ahead is the nearest older key. Before
-	// the registration, prepare, which may be nil, is called.
+	// wait blocks until the candidate, which is registered, leads; ahead is the nearest older key.
+	// prepare, which may be nil, is called before the registration.
 	prepare func(ctx context.Context, c *rawCandidate) error
 	wait    func(ctx context.Context, c *rawCandidate, ahead string) error
-	// sight, if nil, is not supported.
+	// sight is nil if it is not supported.
 	sight func(client *clientv3.Client, election string) Sight
-	// bare says that nobody is notified of a loss, and that writes are not guarded.
+	// bare means that users are not notified of a loss, and that writes are not guarded.
 	bare bool
 }
 
@@ -65,8 +65,8 @@ type rawSession struct {
 	of     raw
 	client *clientv3.Client
 	lease  clientv3.LeaseID
-	// live ends when the client has given the lease up, or stop was called; over is
-	// closed then.
+	// live ends when the client has stopped renewing the lease, or stop was called; over is closed
+	// then.
 	live context.Context
 	stop context.CancelFunc
 	over chan struct{}
@@ -75,7 +75,7 @@ type rawSession struct {
 func (s *rawSession) Lease() clientv3.LeaseID { return s.lease }
 func (s *rawSession) Usable() bool            { return s.live.Err() == nil }
 
-// Candidate has keys as in etcd's own elections.
+// Candidate uses the same keys as etcd's own elections.
 func (s *rawSession) Candidate(election, value string) (Candidate, error) {
 	return &rawCandidate{rawSession: s, election: election, key: fmt.Sprintf("%s/%x", election, s.lease), value: value}, nil
 }
@@ -94,7 +94,7 @@ func (s *rawSession) Abandon() {
 type rawCandidate struct {
 	*rawSession
 	election, key, value string
-	feed                 watchFeed // of the herd's
+	feed                 watchFeed // for herd only
 }
 
 func (c *rawCandidate) Campaign(ctx context.Context) (Tenure, error) {
@@ -130,8 +130,8 @@ func (c *rawCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	return t, nil
 }
 
-// tenure is that of a contender whose package has no type for one. It ends with the
-// session, or by Resign.
+// tenure is the tenure of a contender whose package has no type for one. It ends with the session,
+// or by Resign.
 type tenure struct {
 	session Session
 	client  *clientv3.Client
@@ -142,7 +142,7 @@ type tenure struct {
 	resign  func(context.Context) error
 }
 
-// newTenure makes one that ends with live, the session's context, at the latest.
+// newTenure makes a tenure that ends with live, the session's context, at the latest.
 func newTenure(live context.Context, s Session, client *clientv3.Client, key string, token int64, resign func(context.Context) error) *tenure {
 	t := &tenure{session: s, client: client, key: key, token: token, resign: resign}
 	t.ctx, t.end = context.WithCancelCause(live)

@@ -16,8 +16,8 @@ import (
 type variant struct {
 	Ours
 	name string
-	// kept says that sessions have a keeper, in processes that have KeeperWith: the workers, of which some
-	// are killed.
+	// kept means that sessions have a keeper, in processes that have KeeperWith: the workers, some
+	// of which are killed.
 	kept bool
 	// heartbeat, if not 0, is the timeout of their heartbeats.
 	heartbeat time.Duration
@@ -25,7 +25,8 @@ type variant struct {
 
 func (v variant) Name() string { return v.name }
 
-// Notices is in about which time the death of a leader's process is noticed. It is shorter than the lease.
+// Notices returns about how long it takes to notice the death of a leader's process. That is
+// shorter than the lease.
 func (v variant) Notices() time.Duration { return max(v.heartbeat, 200*time.Millisecond) }
 
 func (v variant) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
@@ -40,11 +41,12 @@ func (v variant) Open(ctx context.Context, client *clientv3.Client, ttl time.Dur
 	return v.Ours.Open(ctx, client, ttl)
 }
 
-// KeeperWith is what the keeper of this process is started with (keeper.Start); nil: it has none. It
-// is set before the first session is opened, in a process whose main has called keeper.Serve.
+// KeeperWith is the input with which the keeper of this process is started (keeper.Start); nil
+// means no keeper. It is set before the first session is opened, in a process whose main has called
+// keeper.Serve.
 var KeeperWith []byte
 
-// theKeeper is that of this process, and ends with it.
+// theKeeper is the keeper of this process, and ends with it.
 var theKeeper = sync.OnceValues(func() (*keeper.Keeper, error) {
 	k, err := keeper.Start(context.Background(), KeeperWith)
 	if err == nil {

@@ -55,7 +55,7 @@ the queue or the session was lost.
 	return cmd
 }
 
-// defaultValue tells candidates apart for people, without being configured.
+// defaultValue returns a value by which people can distinguish candidates: host name and process ID.
 func defaultValue() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -64,9 +64,9 @@ func defaultValue() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// campaign campaigns and leads, and leaves in the end: then the key is removed and the last event is
-// written, or stderr says why not. It returns nil when ctx ended a tenure, else why the campaign or the
-// tenure ended.
+// campaign campaigns and leads, and leaves at the end: when it returns, the key is removed and the
+// last event is written, or stderr says why not. It returns nil if ctx ended a tenure, else why the
+// campaign or the tenure ended.
 func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value string) error {
 	events := &eventLog{asJSON: cli.WantsJSON(cmd), election: p.name, wait: p.wait}
 	events.Lines = cli.WriteLines(cmd.OutOrStdout(), func(missed int) { p.wait.Say(cli.DroppedLines(missed)) }, func(err error) {
@@ -85,14 +85,14 @@ func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value str
 	if unconfirmed != nil {
 		events.notice("%v", unconfirmed)
 	}
-	if lost(err) { // a session can end before there is a candidate in the queue to say so
+	if lost(err) { // the session can end before there is a candidate in the queue that reports it
 		events.tell(event{Event: "lost", Cause: connect.Because(err), Led: new(false)})
 	}
 	return err
 }
 
-// lead campaigns and holds what it has won. Whenever it has drained it does so again, and
-// whenever it is suspended it has the win proven anew.
+// lead campaigns and holds leadership. After a drain it campaigns again; after a suspension it waits
+// until the win is proven again.
 func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
 	leadership, err := c.candidate.Campaign(ctx)
 	for {
@@ -103,8 +103,8 @@ func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
 		case <-leadership.Done():
 		case <-ctx.Done():
 		}
-		// Asked and not taken from the select, which is random when both are over: a
-		// tenure that was lost is lost, whatever was signalled meanwhile.
+		// Err is checked because select chooses at random when both channels are ready: a lost tenure
+		// is reported as lost even if a signal came meanwhile.
 		err = leadership.Err()
 		suspended := errors.Is(err, eldest.ErrSuspended)
 		if ctx.Err() != nil || !suspended && !errors.Is(err, eldest.ErrDraining) {
@@ -114,11 +114,11 @@ func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
 			leadership, err = c.candidate.Await(ctx)
 			continue
 		}
-		// Before "resigned", and without waiting for the reader: nobody leads until the
-		// key is gone.
+		// The event is written before "resigned" and without waiting for its reader, because no
+		// candidate leads until the key is deleted.
 		events.tell(event{Event: "drained", Cause: connect.Because(err)})
-		// There is nothing to wait for here. A key that is not removed is found, and
-		// removed, by the registration that follows.
+		// The result does not matter: if the key is not removed, the registration that follows finds
+		// and removes it.
 		_ = leadership.Resign(ctx)
 		leadership, err = c.candidate.Campaign(ctx)
 	}

@@ -27,14 +27,14 @@ import (
 // candidateFlags are the flags of the commands that are candidates: campaign, run, service node.
 type candidateFlags struct {
 	conn       *connect.Flags
-	http       string // where to serve package httpstatus
+	http       string // where package httpstatus serves
 	ttl        time.Duration
 	heartbeat  time.Duration // 0: none
 	noTransfer bool
 	keeper     bool // not for "eldest run", which has a keeper of its own
 }
 
-// addCandidateFlags gives a command the flags; who is what its lease keeps in the queue.
+// addCandidateFlags adds the flags to a command. who is the help texts' word for the lease holder.
 func addCandidateFlags(cmd *cobra.Command, who string) *candidateFlags {
 	f := &candidateFlags{conn: connect.AddFlags(cmd)}
 	fl := cmd.Flags()
@@ -72,7 +72,7 @@ living session for twice the TTL, and ten seconds at least) and /leader (200 whi
 leads, else 503), without TLS. stderr says where; a port alone is on 127.0.0.1.
 `
 
-// check refuses what cannot be a candidate in any election. value is called name in the error.
+// check refuses arguments that are invalid in every election. called is the value's name in errors.
 func (f *candidateFlags) check(name, value, called string) error {
 	switch err := keys.Check(name); {
 	case err != nil:
@@ -87,7 +87,7 @@ func (f *candidateFlags) check(name, value, called string) error {
 	return nil
 }
 
-// session is what the flags say of sessions.
+// session returns the session configuration that the flags specify.
 func (f *candidateFlags) session() lease.Config {
 	return lease.Config{TTL: f.ttl, Heartbeat: lease.Heartbeat{Timeout: f.heartbeat}}
 }
@@ -100,16 +100,16 @@ type participant struct {
 	keeper *keeper.Keeper // nil without --keeper
 	status *httpstatus.Status
 	wait   *connect.Notice
-	// fail ends the command, for the reason.
+	// fail ends the command with the given reason.
 	fail context.CancelCauseFunc
 }
 
-// participate has take take part until its ctx ends or something fails for good, and says what came of
-// it: what was lost comes first, for the caller must learn of it even if a signal came.
+// participate calls take, which takes part in the election until its ctx ends or it fails for good.
+// It returns the command's result: a loss takes precedence over a signal, for the caller must see it.
 func (f *candidateFlags) participate(cmd *cobra.Command, name string, take func(ctx context.Context, p participant) error) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	signal.Ignore(syscall.SIGPIPE) // a reader that went away is no reason to die with the key in the queue
+	signal.Ignore(syscall.SIGPIPE) // a closed pipe must not end the process while its key is in the queue
 	status, err := f.serve(cmd, name, cli.ToStderr(cmd))
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func (f *candidateFlags) participate(cmd *cobra.Command, name string, take func(
 	case lost(err):
 		return cli.Exit(cli.ExitLost, errors.New(connect.Because(err)))
 	case cmd.Context().Err() != nil && !errors.Is(err, eldest.ErrStuck):
-		return nil // by a signal, as it should
+		return nil // the normal end, by a signal
 	case ctx.Err() != nil && cmd.Context().Err() == nil:
 		return context.Cause(ctx)
 	}
 	return f.conn.Explain(ctx, err)
 }
 
-// connected has take take part with a client and, with --keeper, a keeper.
+// connected calls take with a client and, with --keeper, a keeper.
 func (p participant) connected(ctx context.Context, take func(context.Context, participant) error) (err error) {
 	if p.client, err = p.conn.DialPatiently(ctx, p.wait); err != nil {
 		return err
@@ -169,8 +169,8 @@ func (p participant) connected(ctx context.Context, take func(context.Context, p
 	return take(ctx, p)
 }
 
-// serve resolves the connection flags and begins to serve what --http asks for, before anything is
-// sent to etcd. It says where. The caller closes the status.
+// serve resolves the connection flags and starts to serve what --http asks for, before anything is
+// sent to etcd. It calls say with the address. The caller closes the status.
 func (f *candidateFlags) serve(cmd *cobra.Command, name string, say func(string)) (*httpstatus.Status, error) {
 	if err := f.conn.Resolve(cmd); err != nil {
 		return nil, err
@@ -191,14 +191,14 @@ func (f *candidateFlags) serve(cmd *cobra.Command, name string, say func(string)
 type candidacy struct {
 	*lease.Session
 	candidate *election.Candidate
-	stop      func() // ends the part in transfers
+	stop      func() // ends the participation in transfers
 }
 
-// open opens a session as cfg says and makes its candidate, which shown shows and transfers can ask.
-// The caller closes the candidacy.
+// open opens a session with cfg and creates its candidate, whose status shown publishes and which
+// takes part in transfers unless --no-transfer is given. The caller closes the candidacy.
 func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, value string, cfg lease.Config, events *eventLog, shown *httpstatus.Status) (*candidacy, error) {
 	told := hooks.Tee(events.hooks(ctx), shown.Hooks())
-	// The client itself, and not a part of it: a session may have it connect anew.
+	// cfg.Lease is the client itself, not a part of it, so that the session can make it reconnect.
 	cfg.Lease, cfg.Hooks = client, hooks.Tee(cfg.Hooks, told.Session)
 	session, err := lease.Open(ctx, cfg)
 	if err != nil {
@@ -219,17 +219,17 @@ func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, valu
 	return c, nil
 }
 
-// close removes the key and revokes the lease, within the limit. The error is for people: what is not
-// confirmed in time is removed by etcd when the lease expires.
+// close removes the key and revokes the lease, within the limit. If etcd does not confirm that in
+// time, it returns an error for people; etcd removes the key when the lease expires.
 func (c *candidacy) close(ctx context.Context, limit time.Duration, why error) error {
 	defer c.stop()
 	gone := errors.Is(why, eldest.ErrSessionLost)
 	if gone {
-		// The key goes with the lease, and most often etcd cannot be reached:
-		// nobody gains by waiting for it.
+		// etcd deletes the key with the lease, and usually cannot be reached now: waiting for it does
+		// not help.
 		limit = min(limit, time.Second)
 	}
-	// The command's context has ended, most often; leaving has one of its own.
+	// The command's context has usually ended, so leaving uses another one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ttl := c.TTL()
@@ -243,8 +243,8 @@ func (c *candidacy) close(ctx context.Context, limit time.Duration, why error) e
 	return fmt.Errorf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
 }
 
-// takePart lets a candidate be asked until its session ends or stop is called, which
-// waits. Close the session first: stop deletes the request key of a session that lives, and
+// takePart serves transfer requests for a candidate until its session ends or stop is called, which
+// waits. Close the session before calling stop: stop deletes the request key of a live session, and
 // waits for etcd.
 func takePart(cfg transfer.Config, events *eventLog) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())

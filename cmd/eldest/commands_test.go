@@ -45,7 +45,7 @@ func requireUsage(t testing.TB, reason string, args ...string) {
 	require.NotContains(t, stderr, "secret")
 }
 
-// Words that are too long for a script; all other bad usage is in usage.txtar.
+// Arguments that are too long for a script; all other bad usage is in usage.txtar.
 func TestLongWords(t *testing.T) {
 	long := strings.Repeat("x", 1<<20+1)
 	requireUsage(t, "VALUE has 1048577 bytes", "campaign", "svc", long)
@@ -53,7 +53,7 @@ func TestLongWords(t *testing.T) {
 	requireUsage(t, "", "service", "node", "shop", long)
 }
 
-// helpSays is what the help of some commands must say.
+// helpSays is what the help of some commands must contain.
 var helpSays = map[string][]string{
 	"campaign": {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS"},
 	"leader":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
@@ -121,7 +121,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Between the question and the answer the queue moves on.
+// The queue changes between the question and the answer.
 func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
@@ -145,7 +145,7 @@ func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
 	require.Equal(t, []string{"svc/1f"}, etcd.keys())
 }
 
-// The removal was sent and its reply did not come: the user is not told that nothing was done.
+// The removal was sent, but its reply did not arrive: the user is not told that nothing was done.
 func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
@@ -212,8 +212,8 @@ func TestObserveEvents(t *testing.T) {
 	}
 }
 
-// A place in the queue that is asked for and not given is reported by all that wait for it, though the
-// lease is there and its renewals go on.
+// Every command that waits for a registration reports that it is not answered, although the lease
+// exists and its renewals go on.
 //
 // Fails when only the grant of the lease is reported.
 func TestRegistrationThatIsNotAnsweredIsReported(t *testing.T) {
@@ -238,8 +238,8 @@ func TestRegistrationThatIsNotAnsweredIsReported(t *testing.T) {
 	require.Zero(t, etcd.leases())
 }
 
-// The library has a client whose connections are gone connect at once, and can only if it has the
-// client itself: otherwise gRPC's pauses outlast most leases.
+// The library makes a client whose connections are lost reconnect at once. That requires the client
+// itself: otherwise gRPC's pauses are longer than most leases.
 //
 // Fails when the session gets a part of the client, or a wrapper.
 func TestCampaignReconnects(t *testing.T) {
@@ -275,7 +275,7 @@ func TestCampaignReconnects(t *testing.T) {
 	require.Contains(t, said.String(), "etcd answers")
 }
 
-// startTLS serves an etcd behind TLS, to clients with a certificate of a only.
+// startTLS serves an etcd behind TLS, only to clients with a certificate of a.
 func startTLS(t *testing.T, a *etcdtest.Authority, etcd *etcd) (endpoint string) {
 	cfg := a.Server(a.Issue("127.0.0.1"), tls.RequireAndVerifyClientCert)
 	cfg.NextProtos = []string{"h2"}
@@ -332,7 +332,7 @@ func TestTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			etcd := etcd.of(t)
-			limit := patience.String() // for an answer; what is refused has to be so within it, and goes on to its end
+			limit := patience.String() // for an answer; a request that is refused is repeated until then
 			if c.code != cli.ExitOK {
 				limit = "5s"
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// signsIn in the environment names the file to which the program "witness" writes a sign of life every
-// millisecond, or every five, with its name and the time. Programs of successive leaders share the file,
-// so its order is that of the signs.
+// signsIn in the environment names the file to which the program "witness" writes a sign of life
+// every millisecond, or every five, with its name and the time. Programs of successive leaders share
+// the file, so it has the signs in their order.
 const signsIn = "ELDEST_TEST_SIGNS"
 
 // sign is one sign of life.
@@ -60,10 +60,10 @@ func (d *diary) signs() []sign {
 	return d.all
 }
 
-// worked is how many signs of life are those of a program that works.
+// worked is how many signs of life a program writes, at least, if it works.
 const worked = 10
 
-// lives waits until processes work: for signs of life that are later than now.
+// lives waits until processes work: until each has written signs of life that are later than now.
 func (d *diary) lives(who ...string) {
 	d.t.Helper()
 	since := time.Now()
@@ -80,8 +80,8 @@ func (d *diary) lives(who ...string) {
 	}
 }
 
-// livesFor waits for a sign of life that is later than the given time from now: longer than
-// a lease lives that is not renewed, say.
+// livesFor waits for a sign of life that is later than the given time from now: for example, longer
+// than a lease lasts without renewals.
 func (d *diary) livesFor(who string, long time.Duration) {
 	d.t.Helper()
 	until := time.Now().Add(long)
@@ -102,9 +102,9 @@ func (d *diary) told(who string, sig syscall.Signal) bool {
 	return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.what == word })
 }
 
-// inTurn waits until the other lives, and fails unless every sign of the one, and of its children,
-// lies before the win of the other and before its first sign. Of the one lives has been awaited. It
-// returns the last sign of the one.
+// inTurn waits until other lives, and fails unless every sign of one, and of its children, is before
+// the win of other and before the first sign of other. The caller has called lives for one. inTurn
+// returns the last sign of one.
 func (d *diary) inTurn(one, other string, win time.Time) (last time.Time) {
 	d.t.Helper()
 	d.lives(other)

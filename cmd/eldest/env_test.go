@@ -24,8 +24,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// etcd is an etcd of a test, and how its commands are started: with its address in their
-// environment.
+// etcd is the etcd of a test. It starts the test's commands, with its address in their environment.
 type etcd struct {
 	*etcdtest.Cluster
 	*diary
@@ -37,15 +36,15 @@ type etcd struct {
 	spoiled  bool            // no other test can use it
 }
 
-// idle has the etcds that no test uses. A test has one for itself, so that it sees no keys and
-// no leases but its own, and the next one gets it empty.
+// idle has the etcds that no test uses. A test has one for itself, so that it sees only its own keys
+// and leases, and the next test gets it empty.
 var idle struct {
 	sync.Mutex
 	clusters []*etcdtest.Cluster
 }
 
-// borrowed is an etcd for a test that neither stops nor kills it, or sets spoiled, and changes
-// nothing of it but keys and leases. In the end no process of the test is left.
+// borrowed returns an etcd for a test. The test must not stop or kill it without setting spoiled, and
+// may change only keys and leases. At the end no process of the test may be left.
 func borrowed(t testing.TB) *etcd {
 	t.Helper()
 	idle.Lock()
@@ -103,8 +102,8 @@ func empty(c *etcdtest.Cluster) error {
 	return nil
 }
 
-// ofTests in the environment of a process says which test has started it: that and other tests
-// run at the same time on the same machine.
+// ofTests in the environment of a process names the test that has started it: other tests run at the
+// same time on the same machine.
 const ofTests = "ELDEST_TEST_OF"
 
 func mark(t testing.TB) string { return ofTests + "=" + strconv.Itoa(os.Getpid()) + "/" + t.Name() }
@@ -145,7 +144,7 @@ func (e *etcd) start(args ...string) *clitest.Process {
 	return clitest.Start(e.t, e.command(args...))
 }
 
-// line runs a command line of one that connects to etcd, in this process, to its end.
+// line runs a command line that connects to etcd, in this process, to its end.
 func (e *etcd) line(args ...string) (code int, stdout, stderr string) {
 	e.t.Helper()
 	given := strings.Join(args, " ")
@@ -157,15 +156,15 @@ func (e *etcd) line(args ...string) (code int, stdout, stderr string) {
 	return runLine(e.t, args...)
 }
 
-// does is line of a command that succeeds.
+// does runs a command line that must succeed.
 func (e *etcd) does(args ...string) {
 	e.t.Helper()
 	code, _, stderr := e.line(args...)
 	require.Equal(e.t, cli.ExitOK, code, stderr)
 }
 
-// campaign starts a candidate and returns it with its second event. Its lease is one that a busy
-// machine does not lose.
+// campaign starts a candidate and returns it with its second event. The TTL is so long that a busy
+// machine does not lose the lease.
 func (e *etcd) campaign(event, election string, more ...string) (*clitest.Process, object) {
 	e.t.Helper()
 	p := e.start(append([]string{"campaign", election, "--json", "--ttl", "30s"}, more...)...)
@@ -173,14 +172,14 @@ func (e *etcd) campaign(event, election string, more ...string) (*clitest.Proces
 	return p, p.Event(event)
 }
 
-// run runs "eldest run" as the arguments say. Where they do not say otherwise its lease is one that a
-// busy machine does not lose.
+// run runs "eldest run" with the arguments. Unless they set another TTL, it is so long that a busy
+// machine does not lose the lease.
 func (e *etcd) run(args ...string) *clitest.Process {
 	e.t.Helper()
 	return e.start(append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)
 }
 
-// partakes waits until so many candidates of the election can be asked, and returns all.
+// partakes waits until n candidates take part in transfers, and returns all candidates in the queue.
 func (e *etcd) partakes(election string, n int) (rows []object) {
 	e.t.Helper()
 	require.Eventually(e.t, func() bool {
@@ -212,7 +211,7 @@ func (e *etcd) keys() []string {
 	return keys
 }
 
-// candidates is keys without those that the protocol has beside the candidates'.
+// candidates returns the keys of the candidates, without the other keys of the protocol.
 func (e *etcd) candidates() []string {
 	e.t.Helper()
 	return slices.DeleteFunc(e.keys(), func(key string) bool { return strings.Contains(key, "/eldest/") })
@@ -242,8 +241,8 @@ func parse[T any](t testing.TB, text string) (v T) {
 	return v
 }
 
-// noProcess waits until there is no process with the variable in its environment and, if that is
-// asked for, a first argument that begins so.
+// noProcess waits until there is no process with the variable in its environment and, if argument is
+// given, a first argument with that prefix.
 func noProcess(t testing.TB, variable string, argument ...string) {
 	t.Helper()
 	var left []string
@@ -266,16 +265,16 @@ func glob(pattern string) []string {
 	return found
 }
 
-// heedHangups has the processes of a test receive SIGHUP also where the tests themselves run
-// under nohup: what is ignored is inherited, what is caught is not.
+// heedHangups makes the processes of a test receive SIGHUP even if the tests run under nohup: child
+// processes inherit that a signal is ignored, but not that it is caught.
 func heedHangups(t *testing.T) {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(caught) })
 }
 
-// handle is a process of which the number is known. It stays that process's when it has
-// ended and the number is given to another, which no signal must reach.
+// handle returns the process with an ID. The handle does not refer to another process that gets the
+// ID after the first one has ended: no signal must reach that one.
 func handle(t testing.TB, pid int) *os.Process {
 	t.Helper()
 	p, err := os.FindProcess(pid)

@@ -96,8 +96,8 @@ func showCluster(cmd *cobra.Command, c *devcluster.Cluster) error {
 	})
 }
 
-// newEtcdMemberCmd is hidden: it is for programs that start members one by one
-// and talk to them over stdin and stdout, see internal/memberproc.
+// newEtcdMemberCmd returns a hidden command: programs use it to start members one by one and to
+// control them over stdin and stdout, see internal/memberproc.
 func newEtcdMemberCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    "member FILE",

@@ -24,7 +24,7 @@ type event struct {
 	Event    string `json:"event"`
 	Time     string `json:"time"`
 	Election string `json:"election"`
-	*place          // nil in what concerns no candidate
+	*place          // nil in events that concern no candidate
 
 	Predecessor string `json:"predecessor,omitempty"`
 	Queue       int64  `json:"queue,omitempty"`
@@ -38,36 +38,36 @@ type event struct {
 	Text        string `json:"text,omitempty"`
 }
 
-// place is where a candidate is queued: all of it is in each line about a candidate. The token is 0
-// before the registration.
+// place is the position of a candidate in the queue. Each line about a candidate has all of these
+// fields. The token is 0 before the registration.
 type place struct {
 	Key   string       `json:"key"`
 	Token eldest.Token `json:"token"`
 	Lease string       `json:"lease"`
 }
 
-// eventLog writes the events of one candidate after another. Callers do not wait for the reader of
-// the lines.
+// eventLog writes the events of one candidate after another. Its methods do not wait until the lines
+// are read.
 //
-// The hooks of a candidate and of its session are called on goroutines of their own. A line of the
+// The hooks of a candidate and of its session are called on different goroutines. A line of the
 // session that comes after the candidate's end is dropped, so that "lost" or "resigned" is the last
-// one of both.
+// line of both.
 type eventLog struct {
 	*cli.Lines
 	asJSON   bool
 	election string
-	wait     *connect.Notice // says why nothing happens, and all else that is no event
+	wait     *connect.Notice // writes why the command waits, and all other lines that are no events
 
 	mu    sync.Mutex
 	place *place // of the candidate; nil while there is none
-	given string // why the candidacy is given up, if "resigned" is to say so
-	// queued says that the candidate has registered, and drained that its next end is not its last.
+	given string // why the candidacy is given up; the cause in "resigned"
+	// queued is true once the candidate has registered, drained if its next end is not its last.
 	queued, drained bool
 	over            bool          // the last line is written
-	ended           chan struct{} // closed then
+	ended           chan struct{} // closed when over is set
 }
 
-// begin says which candidate the following events are about; "" is none.
+// begin sets the candidate that the following events are about; an empty key is none.
 func (l *eventLog) begin(key string, lease int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,25 +78,25 @@ func (l *eventLog) begin(key string, lease int64) {
 	}
 }
 
-// because says why the candidacy is about to be given up.
+// because sets why the candidacy is about to be given up.
 func (l *eventLog) because(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.given = why
 }
 
-// tell writes an event about the candidate that is a fact now.
+// tell writes an event about the candidate, with the current time.
 func (l *eventLog) tell(e event) { l.tellAt(time.Now(), 0, e) }
 
-// tellAt writes an event about the candidate. at is the time of the fact and not of the line: on a
-// busy machine a hook is called late, and a reader who compares the lines of two candidates would
-// see two leaders where there was one. A token of 0 is that of the event before.
+// tellAt writes an event about the candidate. at is the time of the event and not of the line: on a
+// busy machine hooks are called late, and the lines of two candidates would show two leaders where
+// there was one. If token is 0, the line has the token of the event before.
 func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch e.Event {
 	case "registered":
-		if l.over { // it had drained, and lost the key before it could say so
+		if l.over { // the candidate drained, but lost its key before the "drained" event
 			l.over, l.ended = false, make(chan struct{})
 		}
 		l.queued = true
@@ -128,12 +128,12 @@ func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
 		"certain for", millis(e.RemainingMS), "because", e.Cause, "pid", e.PID, "exit code", e.ExitCode, "", e.Hook)
 }
 
-// own writes an event about no candidate.
+// own writes an event that is about no candidate.
 func (l *eventLog) own(e event) {
 	l.write(time.Now(), e, "in", millis(e.InMS), "because", e.Cause)
 }
 
-// write writes an event: as JSON, or for people with what is labelled.
+// write writes an event: as JSON, or for people with the labelled values.
 func (l *eventLog) write(at time.Time, e event, labelled ...any) {
 	e.Time, e.Election = at.Format(time.RFC3339Nano), l.election
 	if l.asJSON {
@@ -143,8 +143,8 @@ func (l *eventLog) write(at time.Time, e event, labelled ...any) {
 	}
 }
 
-// awaitEnd waits until the last line about a candidate that was queued is written, for at most the
-// limit.
+// awaitEnd waits, for at most the limit, until the last line about a candidate that was queued is
+// written.
 func (l *eventLog) awaitEnd(limit time.Duration) {
 	l.mu.Lock()
 	queued, ended := l.queued, l.ended
@@ -161,9 +161,9 @@ func (l *eventLog) awaitEnd(limit time.Duration) {
 // notice writes a line that is no event. It does not block.
 func (l *eventLog) notice(format string, args ...any) { l.wait.Say(fmt.Sprintf(format, args...)) }
 
-// hooks report what the session and the candidate know. The end of the session is not reported: it
-// ends the candidate, which knows whether it led. ctx is the command's: an end that follows its end
-// was asked for.
+// hooks returns the hooks that write the events of the session and the candidate. The end of the
+// session is not reported: it ends the candidate, whose event also says whether it led. ctx is the
+// command's: an end of the candidate after the end of ctx was requested.
 func (l *eventLog) hooks(ctx context.Context) hooks.Set {
 	return hooks.Tee(l.wait.Hooks(), hooks.Set{Session: l.sessionHooks(), Candidate: l.candidateHooks(ctx)})
 }
@@ -182,7 +182,7 @@ func (l *eventLog) sessionHooks() lease.Hooks {
 	}
 }
 
-// mute says when heartbeats are given up.
+// mute returns a hook that writes a notice when heartbeats are given up.
 func mute(to *connect.Notice) func(lease.BeatEvent) {
 	return func(b lease.BeatEvent) {
 		if b.Mute {
@@ -227,7 +227,7 @@ func (l *eventLog) candidateHooks(ctx context.Context) election.Hooks {
 	}
 }
 
-// byOwnWill reports whether a candidate was told to leave.
+// byOwnWill reports whether this process ended the candidacy: it resigned, withdrew or was closed.
 func byOwnWill(cause error) bool {
 	return errors.Is(cause, eldest.ErrResigned) || errors.Is(cause, eldest.ErrWithdrawn) || errors.Is(cause, eldest.ErrClosed)
 }
@@ -239,8 +239,8 @@ func millis(ms *int64) string {
 	return fmt.Sprintf("%d ms", *ms)
 }
 
-// eventLine is an event for people: the local time, its name, and values with their labels. Values
-// that are zero are left out.
+// eventLine renders an event for people: the local time, the name, and values with their labels. Zero
+// values are left out.
 func eventLine(at time.Time, name string, labelled ...any) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-10s", at.Format("15:04:05.000"), name)
@@ -253,9 +253,9 @@ func eventLine(at time.Time, name string, labelled ...any) string {
 	return b.String()
 }
 
-// jsonLine renders one object on a line of its own, with keys and values as they
-// are and not escaped for HTML. What a terminal would obey is escaped, as JSON
-// allows: it means the same to a program, and people look at it, too.
+// jsonLine renders one object on a line of its own, without escaping for HTML. Characters that
+// control a terminal are escaped, as JSON allows: programs read the same text, and people print it,
+// too.
 func jsonLine(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

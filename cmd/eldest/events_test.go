@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// written are the lines of a runner's events, each of which must be an object with --json.
+// written returns the lines of a runner's events; with --json each must be an object.
 func written(t *testing.T, asJSON bool, tell func(*runner)) (text string, all []object) {
 	t.Helper()
 	var out clitest.Sheet
@@ -34,8 +34,8 @@ func written(t *testing.T, asJSON bool, tell func(*runner)) (text string, all []
 	return out.String(), all
 }
 
-// A line has the time of the fact: a reader who compares the lines of two candidates must not see two
-// leaders because one of them wrote its line late.
+// A line has the time of the event: the lines of two candidates must not show two leaders because one
+// of them was written late.
 func TestEventsHaveTheTimeOfTheFact(t *testing.T) {
 	fact := time.Now().Add(-time.Hour)
 	_, all := written(t, true, func(r *runner) {
@@ -51,7 +51,7 @@ func TestEventsHaveTheTimeOfTheFact(t *testing.T) {
 	}
 }
 
-// Beside the rounds there is no key, no token and no lease: they are left out, and not 0.
+// Events outside of rounds have no key, no token and no lease: these fields are left out, and not 0.
 func TestEventsOfTheCommandItself(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
 		var left error
@@ -89,7 +89,7 @@ func TestEventsOfTheCommandItself(t *testing.T) {
 	}
 }
 
-// A renewal that fails says whose fault it is.
+// The event of a failed renewal names the cause: etcd, or the program.
 func TestEventsOfAtRisk(t *testing.T) {
 	_, all := written(t, true, func(r *runner) {
 		told := r.events.sessionHooks()

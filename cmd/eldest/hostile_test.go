@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// All commands that print names, keys or values which others have chosen, on a real etcd.
+// All commands that print names, keys or values from other users, on a real etcd.
 func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	etcd, name, hostile := borrowed(t), clitest.Hostile, clitest.Hostile
@@ -43,7 +43,7 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	second := etcd.start("campaign", name, "\u202e\x9b", "--json", "--ttl", "60s", "--http", "0")
 	tame(second, "registered", "waiting")
 	at := served(second)
-	require.Eventually(t, func() bool { // its observer has learned of the leader
+	require.Eventually(t, func() bool { // its observer has received the leader
 		_, body := get(t, at+"/leader")
 		return parse[object](t, body)["leader"] == text
 	}, patience, 10*time.Millisecond, "/leader does not name the leader")
@@ -51,7 +51,7 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 		_, body := get(t, at+path)
 		clitest.RequireTame(t, path, body)
 	}
-	// One whose value is that of a node of a service, with a name to match.
+	// A candidate whose value is that of a node of a service, with a hostile name.
 	lease, err := etcd.client.Grant(t.Context(), 60)
 	require.NoError(t, err)
 	key := name + "/" + strconv.FormatInt(int64(lease.ID), 16)

@@ -13,11 +13,10 @@ import (
 )
 
 func main() {
-	keeper.Serve(connect.Kept) // a process that is to be a keeper does nothing else
-	// The first SIGINT or SIGTERM ends the command's context, so that a leader
-	// can resign and a cluster can be taken down. stop gives the signals their
-	// default meaning back at that very moment: a second one ends the process
-	// at once, for those who cannot wait.
+	keeper.Serve(connect.Kept) // in a keeper process this call does not return
+	// The first SIGINT or SIGTERM ends the command's context, so that a leader can resign and a
+	// cluster can be stopped. stop then restores the default action of the signals at once: a second
+	// one ends the process immediately.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 

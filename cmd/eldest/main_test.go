@@ -19,9 +19,9 @@ const patience = clitest.Patience
 // object is a line of JSON.
 type object = clitest.Object
 
-// Called by the name of the command, this binary is it: what tests start, and what scripts and
-// programs find by that name, are real processes. They end with their parent. The keeper of
-// "eldest run" ends with its owner, and that of --keeper after it.
+// If this binary is called by the name of the command, it is the command: tests start real processes,
+// and scripts and programs find them by that name. They end with their parent. The keeper of "eldest
+// run" ends with its owner, and that of --keeper after its owner.
 func init() {
 	if filepath.Base(os.Args[0]) != "eldest" {
 		return
@@ -33,12 +33,12 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	// They wait for leases, stopped processes and time-outs far more than they compute.
+	// The tests wait for leases, stopped processes and timeouts far more than they compute.
 	etcdtest.Parallel(4)
 	testscript.Main(clean{m}, map[string]func(){"eldest": main, "witness": func() {}})
 }
 
-// clean runs the tests, stops the etcds that none uses, and fails if goroutines are left.
+// clean runs the tests, stops the idle etcds, and fails if goroutines are left.
 type clean struct{ m *testing.M }
 
 func (c clean) Run() int {
@@ -46,7 +46,7 @@ func (c clean) Run() int {
 	for _, c := range idle.clusters {
 		_ = c.Close()
 	}
-	if code != 0 { // tests were broken off: the leaks say nothing
+	if code != 0 { // tests were aborted: leaks mean nothing
 		return code
 	}
 	if err := goleak.Find(etcdtest.Embedded...); err != nil {

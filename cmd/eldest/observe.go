@@ -54,8 +54,8 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 	return cmd
 }
 
-// runObserve prints events until the command's context ends, stdout breaks, or
-// etcd refuses for good.
+// runObserve prints events until the command's context ends, a write to stdout fails, or etcd returns
+// a permanent error.
 func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	ctx, say := cmd.Context(), cli.ToStderr(cmd)
 	client, err := conn.DialPatiently(ctx, &connect.Notice{Conn: conn, Say: say})
@@ -72,8 +72,8 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	}
 	defer observer.Close()
 
-	// Each state that is read is the newest one: a slow reader of our lines
-	// skips states and is never behind.
+	// Next returns the newest state: if the lines are read slowly, states are skipped and the output
+	// does not lag behind.
 	events := observeEvents{name: name, why: conn.Why}
 	for states := observer.Subscribe(); ; {
 		state, err := states.Next(ctx)
@@ -102,7 +102,7 @@ type observeEvent struct {
 	Time           string `json:"time"`
 	Election       string `json:"election"`
 	Revision       int64  `json:"revision,omitempty"`
-	*candidateJSON        // of an event with a leader
+	*candidateJSON        // nil in an event without a leader
 	Reason         string `json:"reason,omitempty"`
 }
 
@@ -117,12 +117,12 @@ func (e observeEvent) text(at time.Time) string {
 // observeEvents turns states into events.
 type observeEvents struct {
 	name string
-	why  func(error) string // has words for why etcd cannot be asked
+	why  func(error) string // renders why etcd cannot be reached
 	last eldest.State
 	any  bool
 }
 
-// next returns the event by which state differs from the last one, if it does.
+// next returns the event for the change from the last state to state; told is false if there is none.
 func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool) {
 	last, first := o.last, !o.any
 	o.last, o.any = state, true
@@ -131,15 +131,14 @@ func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool)
 	case eldest.Led:
 		leader := candidateForJSON(state.Leader)
 		event.Event, event.candidateJSON = "leader", &leader
-		// After "unknown" the leader is told again even if it is the same: the reader
-		// must learn that it is known.
+		// After "unknown" the leader is reported even if it is the same, because it is known again.
 		if last.Kind == eldest.Led && last.Leader.Token == leader.Token {
 			event.Event = "value"
 			return event, last.Leader.ModRevision != state.Leader.ModRevision
 		}
 		return event, true
 	case eldest.Unknown:
-		// Once: the reasons follow one another every second.
+		// Only the first reason is reported: they follow one another every second.
 		if told = first || last.Kind != eldest.Unknown; told && state.Reason != nil {
 			event.Reason = o.why(state.Reason)
 		}

@@ -37,7 +37,7 @@ nothing is written to stdout.
 	}, func(ctx context.Context, cmd *cobra.Command, client *clientv3.Client, name string) error {
 		leader, err := observe.LeaderOf(ctx, client, name)
 		if errors.Is(err, eldest.ErrNoLeader) {
-			// Not an empty table: scripts test the exit code, people read.
+			// An error and not an empty table: scripts test the exit code, and people read the text.
 			return cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s", cli.Printable(name)))
 		}
 		if err != nil {
@@ -89,8 +89,8 @@ type queuedJSON struct {
 	Asks       *bool `json:"asks,omitempty"`
 }
 
-// whoAsks returns the tokens of those who take part in transfers; nil if the user may not
-// know.
+// whoAsks returns, by token, whether a candidate takes part in transfers; nil if the user may not
+// read that.
 func whoAsks(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token]bool, error) {
 	queue, err := transfer.Survey(ctx, kv, name)
 	switch {
@@ -112,7 +112,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, asks map[eldest.Token]
 	for i, e := range queue {
 		objects[i] = queuedJSON{candidateJSON: candidateForJSON(e.Candidate), TTLSeconds: int64(e.TTL / time.Second)}
 		left, part := e.TTL.String(), "?"
-		if e.TTL < 0 { // a lease can expire between the two questions
+		if e.TTL < 0 { // a lease can expire between the two requests
 			left = "gone"
 		}
 		if asks != nil {
@@ -125,7 +125,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, asks map[eldest.Token]
 	return show(cmd, objects, func(w io.Writer) { table(w, rows...) })
 }
 
-// queryCmd completes a command that asks etcd once about an election.
+// queryCmd completes a command that sends one query about an election to etcd.
 func queryCmd(cmd *cobra.Command, ask func(context.Context, *cobra.Command, *clientv3.Client, string) error) *cobra.Command {
 	conn := connect.AddFlags(cmd)
 	cmd.Long += connect.Help
@@ -136,8 +136,8 @@ func queryCmd(cmd *cobra.Command, ask func(context.Context, *cobra.Command, *cli
 	return cmd
 }
 
-// once asks etcd and is done. ask has a client and a context
-// that ends after --command-timeout; its failure is explained to the user.
+// once connects to etcd, calls ask and returns. The context of ask ends after --command-timeout; a
+// failure of ask is explained to the user.
 func once(cmd *cobra.Command, conn *connect.Flags, name string, ask func(context.Context, *clientv3.Client) error) error {
 	if err := keys.Check(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
@@ -145,7 +145,7 @@ func once(cmd *cobra.Command, conn *connect.Flags, name string, ask func(context
 	if err := conn.Resolve(cmd); err != nil {
 		return err
 	}
-	// One limit for all of it, logging in included.
+	// One limit for everything, including the login.
 	ctx, cancel := context.WithTimeout(cmd.Context(), conn.CommandTimeout)
 	defer cancel()
 	client, err := conn.Dial(ctx)

@@ -58,19 +58,19 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	if err := keys.Check(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
-	// Before anything is sent, so that a script fails at once and not by chance.
+	// This is checked before anything is sent, so that a script always fails, and at once.
 	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
 		return cli.Usagef("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
 	}
 	var plan removal
-	// The question is no request, and has no limit.
+	// The limit of once is for requests only: the question to the user has none.
 	if err := once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) (err error) {
 		plan, err = planRemoval(ctx, client, name, key, conn.Namespace)
 		return err
 	}); err != nil {
 		return err
 	}
-	// On stderr like the question, so that stdout has the result alone.
+	// This is written to stderr like the question, so that stdout has only the result.
 	fmt.Fprint(cmd.ErrOrStderr(), plan.describe())
 	if !yes {
 		if err := cli.Confirm(cmd); err != nil {
@@ -88,7 +88,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	})
 }
 
-// removal is what "eldest resign" will do, as of the moment it was planned, and what it has done.
+// removal describes what "eldest resign" will do, as planned, and then what it has done.
 type removal struct {
 	Election string       `json:"election"`
 	Key      string       `json:"key"`
@@ -99,11 +99,10 @@ type removal struct {
 	Next     string       `json:"next,omitempty"` // the key behind that of the leader; "" if there is none
 
 	value []byte
-	ahead int // how many are before it in the queue
+	ahead int // the number of candidates before it in the queue
 }
 
-// planRemoval finds the candidate that is meant: the leader, or the one with the
-// given key or lease.
+// planRemoval finds the candidate to remove: the leader, or the one with the given key or lease.
 func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace string) (removal, error) {
 	queue, err := observe.Queue(ctx, kv, nil, name)
 	if err != nil {
@@ -127,13 +126,13 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 	return plan, nil
 }
 
-// names reports whether the user's word for a candidate means c: its key, with or
-// without the namespace, or its lease.
+// names reports whether word, as the user gave it, is the key of c, with or without the namespace, or
+// its lease.
 func names(word string, c eldest.Candidate, namespace string) bool {
 	return word == c.Key || word == namespace+c.Key || strings.EqualFold(word, hexLease(c.Lease))
 }
 
-// describe says what carryOut will do.
+// describe renders what carryOut will do.
 func (r removal) describe() string {
 	who, after := "the leader", "After that nobody leads: the queue is empty."
 	switch {
@@ -146,9 +145,9 @@ func (r removal) describe() string {
 		cli.Printable(r.Key), r.Token, shownValue(r.value), after)
 }
 
-// carryOut deletes the key in one transaction, if it is still of the registration that was
-// shown. txn.Leave does the same for a candidate that leaves, to which it does not matter whether the
-// key was gone already; here the user is told.
+// carryOut deletes the key in one transaction, if it still belongs to the registration that was
+// shown. txn.Leave does the same for a candidate that leaves, but ignores a key that is already
+// deleted; here that is reported to the user.
 func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
 	guard := txn.Guard{Election: r.Election, Key: r.Key, Token: r.Token}
 	resp, err := kv.Txn(ctx).
@@ -159,7 +158,7 @@ func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
 	if err != nil || resp.Succeeded {
 		return err
 	}
-	// The guard refused: gone, or there again by another registration.
+	// The comparison failed: the key is deleted, or another registration has created it again.
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s had left by itself when it was to be removed", cli.Printable(guard.Key)))

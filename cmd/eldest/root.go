@@ -9,14 +9,13 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab"
 )
 
-// run executes one command line and returns the exit code. It blocks until the
-// command is done; the end of ctx asks the command to end.
+// run executes one command line and returns the exit code. It blocks until the command is done. When
+// ctx ends, the command is asked to end.
 func run(ctx context.Context, args []string, std cli.Streams) int {
 	return cli.Execute(ctx, newRootCmd(), args, std)
 }
 
-// newRootCmd builds the whole tree. A new command is added here, or in package lab, and
-// nowhere else.
+// newRootCmd builds the whole command tree. A new command is added only here or in package lab.
 func newRootCmd() *cobra.Command {
 	root := cli.NewRoot()
 	root.AddCommand(cli.Use.Of(newCampaignCmd(), newRunCmd(), newObserveCmd(), newLeaderCmd())...)

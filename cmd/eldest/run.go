@@ -24,7 +24,7 @@ type runOptions struct {
 	*candidateFlags
 
 	name string // of the election
-	// program is CMD and its arguments; path is the executable that CMD is.
+	// program is CMD and its arguments; path is the executable file of CMD.
 	program []string
 	path    string
 
@@ -95,7 +95,7 @@ func (o *runOptions) take(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("want an ELECTION and, after --, a program: eldest run ELECTION -- CMD ARG")
 }
 
-// maxHookTime bounds what is a duration of a moment; more is a mistake of units.
+// maxHookTime bounds the durations of hooks; a longer one is a mistake in the unit.
 const maxHookTime = time.Hour
 
 // check refuses bad arguments before anything is sent, and fills in the defaults.
@@ -103,7 +103,7 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	if err := o.candidateFlags.check(o.name, o.value, "--value"); err != nil {
 		return err
 	}
-	// What is asked for in parts of a second is granted in whole ones.
+	// etcd grants whole seconds, rounded up.
 	ttl := (o.ttl + time.Second - 1).Truncate(time.Second)
 	given := cmd.Flags().Changed
 	if !given("grace") {
@@ -138,8 +138,8 @@ func (o *runOptions) check(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// checkGrace refuses a grace for which the TTL, or the time of the heartbeats, is too short: SIGTERM
-// would be sent while nothing is wrong but a renewal or a heartbeat that takes long.
+// checkGrace refuses a grace for which the TTL, or the heartbeat timeout, is too short: SIGTERM would
+// be sent when only a renewal or a heartbeat is slow.
 func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 	switch {
 	case o.grace < 0:
@@ -154,7 +154,7 @@ func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 	return nil
 }
 
-// runHelp and runEnd say what a user must know; docs/run.md has the rest, with the tests.
+// runHelp and runEnd are what a user must know; docs/run.md has the rest, with the tests.
 const (
 	runHelp = `Is a candidate in an election, and runs CMD while it leads and at no other time. CMD is
 what follows --, word by word, and not a shell line. It must stay in the foreground: when

@@ -20,8 +20,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 )
 
-// witnessed runs "eldest run" with the witness A, has the test do something with it while it works, and
-// holds that it ends with the code and leaves no key.
+// witnessed runs "eldest run" with the witness A, calls do while it works, and requires that it ends
+// with the code and leaves no key.
 func witnessed(t *testing.T, flags string, how []string, code int, do func(r *clitest.Process, d *diary)) {
 	t.Helper()
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestRunEndsAtTheSecondSignal(t *testing.T) {
 	})
 }
 
-// A grace of 0 is SIGKILL alone.
+// With a grace of 0 only SIGKILL is sent.
 func TestRunWithoutAGrace(t *testing.T) {
 	witnessed(t, "--grace 0s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
 		r.Signal(syscall.SIGTERM)
@@ -69,8 +69,8 @@ func TestRunWithoutAGrace(t *testing.T) {
 	})
 }
 
-// What was sent while it was stopped is received when it goes on: the one that ends it is not
-// crowded out by the others.
+// Signals that were sent to a stopped eldest are received when it continues: the one that ends it is
+// not displaced by the others.
 func TestRunReceivesWhatWasSentWhileItWasStopped(t *testing.T) {
 	witnessed(t, "--ttl 60s --grace 20s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
 		clitest.Halt(t, r.Process)
@@ -85,7 +85,7 @@ func TestRunReceivesWhatWasSentWhileItWasStopped(t *testing.T) {
 	})
 }
 
-// Service managers send SIGTERM to all processes of a service: that ends it in good order.
+// Service managers send SIGTERM to all processes of a service: the program still ends in good order.
 func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 	witnessed(t, "--ttl 60s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
 		_, keeper := program(r)
@@ -99,8 +99,8 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 	})
 }
 
-// A keeper that was stopped, and goes on after the last deadline that it knew of, finds
-// newer ones in its pipe: nothing is wrong, and the program goes on.
+// A keeper that was stopped, and continues after the last deadline that it had received, finds newer
+// ones in its pipe: nothing is wrong, and the program goes on.
 func TestRunKeeperThatWakesUp(t *testing.T) {
 	witnessed(t, "--ttl 8s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
 		_, keeper := program(r)
@@ -114,9 +114,9 @@ func TestRunKeeperThatWakesUp(t *testing.T) {
 	})
 }
 
-// Nobody reads the events, or nobody can any more: the program goes on, and ends in good order, or hands
-// leadership over. The pipe is full before the first event, so that each of them is one too many. A wait
-// for the reader would take longer than the test waits.
+// If no process reads the events, or none can any more, the program goes on, and ends in good order
+// or hands leadership over. The pipe is full before the first event, so that each event is one too
+// many. A wait for the reader would take longer than the test waits.
 func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 	t.Parallel()
 	full := func(reader *os.File) { clog(t, reader.Fd()) }
@@ -154,11 +154,11 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 	}
 }
 
-// Until when leadership is certain is said with the clock as it was before the lease was
-// looked at: a process that is stopped in between must not say more.
+// The time until which leadership is certain is computed with the clock as it was before the lease
+// was read: if the process is stopped in between, the time must not be later.
 func TestRunDeadlineIsNotTooLate(t *testing.T) {
 	_, text, _ := strings.Cut(untilWhen(func() time.Duration {
-		time.Sleep(50 * time.Millisecond) // is stopped
+		time.Sleep(50 * time.Millisecond) // as if stopped
 		return time.Second
 	}), "=")
 	deadline, err := time.Parse(time.RFC3339Nano, text)
@@ -166,8 +166,8 @@ func TestRunDeadlineIsNotTooLate(t *testing.T) {
 	require.Less(t, time.Until(deadline), 960*time.Millisecond)
 }
 
-// An "eldest run" in another one, and eldest commands in a program, find the TLS key that
-// ELDEST_KEY was before it became the candidate's key. Nothing of the outer one is left.
+// An "eldest run" in another one, and eldest commands in a program, find the TLS key that was in
+// ELDEST_KEY before the candidate's key. No variable of the outer one is left.
 func TestRunEnvironmentOfTheTLSKey(t *testing.T) {
 	t.Setenv("ELDEST_TOKEN", "")
 	t.Setenv("ELDEST_KEY", "/etc/key.pem")
@@ -188,10 +188,10 @@ func TestRunEnvironmentOfTheTLSKey(t *testing.T) {
 	}
 }
 
-// A program that reads from the terminal at which eldest was started, or sets it up, is not
-// stopped by it: stopped it would lead, do nothing, and nobody would be told.
+// A program that reads from the terminal at which eldest was started, or sets it up, is not stopped:
+// a stopped program would lead and do nothing, without any message.
 //
-// Fails when the program is in the session of the terminal, in another group than its.
+// Fails when the program is in the session of the terminal, but not in the foreground group.
 func TestRunIsNotStoppedByItsTerminal(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
@@ -223,8 +223,8 @@ func TestRunIsNotStoppedByItsTerminal(t *testing.T) {
 	require.Empty(t, etcd.keys())
 }
 
-// The same signal once more within a moment means it once, as timeout(1) does, which signals
-// a process and its group. Another one, or the same one later, is the second.
+// The same signal once more within a moment counts as one signal, because timeout(1) signals a
+// process and its group. Another signal, or the same one later, counts as the second.
 func TestRunTakesTheSameSignalTwiceForOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		sig   syscall.Signal

@@ -21,8 +21,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// fault is a test environment in which one run leads, with a program and its children, another one
-// waits, and something happens to the first.
+// fault is a test environment in which one run leads, with a program and its children, another run
+// waits, and something happens to the first run.
 type fault struct {
 	t    *testing.T
 	name string // of the election
@@ -46,7 +46,7 @@ func (f *fault) kill(p *os.Process, sig syscall.Signal) {
 	require.NoError(f.t, p.Signal(sig))
 }
 
-// cut drops everything between the first and etcd, and sees to it that something was.
+// cut drops everything between the first and etcd, and waits until something was dropped.
 func (f *fault) cut(d etcdtest.Direction) {
 	f.t.Helper()
 	before := f.host.Stats()
@@ -54,7 +54,7 @@ func (f *fault) cut(d etcdtest.Direction) {
 	require.Eventually(f.t, func() bool { return f.host.Stats().Dropped != before.Dropped }, patience, time.Millisecond, "INVALID: nothing was dropped")
 }
 
-// warned holds that the program was, or was not, sent SIGTERM before it was killed.
+// warned requires that the program was, or was not, sent SIGTERM before it was killed.
 func (f *fault) warned(want bool) {
 	f.t.Helper()
 	require.Equal(f.t, want, f.told("A", syscall.SIGTERM), "SIGTERM before SIGKILL")
@@ -62,8 +62,8 @@ func (f *fault) warned(want bool) {
 
 const longer = 6500 * time.Millisecond // than the TTL of these tests
 
-// faults are what happens to the first run. Its program ignores SIGTERM and has two children, unless it
-// obeys. Where nothing else is said the TTL is 6 s and the first one ends with cli.ExitLost.
+// faults are what happens to the first run. Its program ignores SIGTERM and has two children, unless
+// obeys is set. By default the TTL is 6 s and the first run ends with cli.ExitLost.
 var faults = map[string]struct {
 	ttl       string
 	heartbeat string // of both; "" is none
@@ -82,7 +82,7 @@ var faults = map[string]struct {
 			require.Less(f.t, win.Sub(f.began), 30*time.Second, "its keeper left the lease to expire")
 		},
 	},
-	// etcd cannot be told that it is dead, and its lease expires.
+	// The keeper cannot reach etcd, and the lease expires.
 	"eldest cut off, then killed": {
 		code: -1,
 		do: func(f *fault) {
@@ -134,7 +134,7 @@ var faults = map[string]struct {
 	"keeper stopped, then cut off": {
 		do: func(f *fault) {
 			f.kill(f.keeper, syscall.SIGSTOP)
-			// Renewals go on, and so does the program, past the deadline that the keeper knows.
+			// Renewals go on, and so does the program, past the deadline that the keeper has.
 			f.livesFor("A-away", longer)
 			f.cut(etcdtest.BothWays)
 		},
@@ -146,7 +146,7 @@ var faults = map[string]struct {
 			f.kill(f.eldest, syscall.SIGKILL)
 		},
 	},
-	// Eldest alone notices the program's end, and its children are out of the keeper's reach.
+	// Only eldest notices the program's end, and the keeper cannot reach its children.
 	"keeper stopped, then program killed": {
 		ttl: "60s", code: cli.ExitFailed,
 		do: func(f *fault) {
@@ -158,8 +158,8 @@ var faults = map[string]struct {
 			require.Contains(f.t, f.first.Told("resigned")["cause"], "it did not listen, and was killed")
 		},
 	},
-	// The lease is lost while etcd can be reached: it could be given back at once,
-	// and one child of the program is out of reach until the keeper is dealt with.
+	// The lease is lost while etcd can be reached: it could be revoked at once, and one child of the
+	// program cannot be reached until the keeper is dealt with.
 	"keeper stopped, and nobody to ask for health": {
 		flags: "--health true --health-every 1s",
 		do:    func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
@@ -173,7 +173,7 @@ var faults = map[string]struct {
 			f.kill(f.program, syscall.SIGSTOP)
 			f.cut(etcdtest.BothWays)
 		},
-		then: func(f *fault, _, _ time.Time) { f.warned(true) }, // it is woken for that
+		then: func(f *fault, _, _ time.Time) { f.warned(true) }, // it is continued for that
 	},
 	"cut off": {
 		do:   func(f *fault) { f.cut(etcdtest.BothWays) },
@@ -188,8 +188,8 @@ var faults = map[string]struct {
 		},
 	},
 	"replies cut off": {do: func(f *fault) { f.cut(etcdtest.Outbound) }},
-	// Another leads in the moment of the deletion: what is promised is that the
-	// program is dead as soon as the news is here, and not only by the deadline.
+	// Another candidate leads at the moment of the deletion. The guarantee is that the program is
+	// dead as soon as the deletion is noticed, and not only by the deadline.
 	"key deleted": {ttl: "60s", do: func(f *fault) { f.delete(f.key) }},
 	"etcd stopped": {
 		do: func(f *fault) {
@@ -207,8 +207,8 @@ var faults = map[string]struct {
 			require.NoError(f.t, f.Member(0).Restart(bounded(f.t)))
 		},
 	},
-	// The program keeps the lease, and the key, while it has its grace, which is as long as half of the
-	// TTL: without renewals it would be cut short.
+	// The lease and the key are kept while the program has its grace, which is half of the TTL:
+	// without renewals the grace would be cut short.
 	"eldest told to end": {
 		ttl: "10s", flags: "--grace 5s", code: orderly,
 		do: func(f *fault) { f.kill(f.eldest, syscall.SIGTERM) },
@@ -219,21 +219,21 @@ var faults = map[string]struct {
 	},
 }
 
-// orderly is the exit code of one that was told to end, in the table: 0 is cli.ExitLost there.
+// orderly is the exit code in the table for a run that was asked to end: 0 is cli.ExitLost there.
 const orderly = -2
 
-// TestRunIsDeadBeforeAnotherLeads is the promise of "eldest run", fault by fault: no sign
-// of life of the program or of its children after another one has won, or begun to work.
-// Exit codes and what else is promised are asked after that.
+// TestRunIsDeadBeforeAnotherLeads is the guarantee of "eldest run", fault by fault: no sign of life
+// of the program or of its children after another candidate has won, or its program has begun to
+// work. Exit codes and other guarantees are checked after that.
 //
-// Fails when the keeper is not told of the deadline, when it does not kill at the deadline
-// or at the end of its pipe, when a lost lease is revoked before the program is dead.
+// Fails when the keeper does not receive the deadline, when it does not kill at the deadline or at
+// the end of its pipe, when a lost lease is revoked before the program is dead.
 func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	// This process adopts orphans, as the first process of a container does. Elsewhere the
-	// kernel wakes a keeper that is stopped when its owner dies; here nobody does but ours.
+	// This process adopts orphans, as the first process of a container does. Elsewhere the kernel
+	// wakes a stopped keeper when its owner dies; here only the death signal that eldest sets does.
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			f.eldest = f.first.Process
 			f.program, f.keeper = program(f.first)
 			require.Equal(t, f.eldest.Pid, clitest.Parent(t, f.keeper.Pid), "INVALID: no keeper")
-			// The second one outlasts etcd's absence, by its TTL or as a candidate again.
+			// The second run survives the outage of etcd, by its TTL or by being a candidate again.
 			f.second = f.run(append(flags, "--restart", "on-failure", "--ttl", "20s", "--", "witness", "B")...)
 			f.second.Told("waiting")
 			f.lives("A")

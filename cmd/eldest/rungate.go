@@ -11,17 +11,17 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/gate"
 )
 
-// hold holds back, while a program may run, what would let another candidate lead.
+// hold blocks, while a program may run, the requests after which another candidate could lead.
 //
-// A session that is lost revokes its lease at once, and a candidate that is deposed
-// removes what is left of its key: right for a leader that has stopped by then. A program
-// is another process, and its end takes a moment. Until then the lease is left to run on.
+// A lost session revokes its lease at once, and a deposed candidate removes what is left of its key.
+// That is right for a leader that has stopped by then. A program is another process, and its end
+// takes a moment. Until then the lease is not revoked.
 type hold struct{ gate.Gate }
 
-// intercept holds back, of the requests of a client, the revocation of leases, and every
-// transaction but those that write request keys alone: all that a candidate sends during its tenure
-// is the removal of its key, and no request key lets a candidate lead. requests is what the request
-// keys of the election begin with.
+// intercept blocks these requests of a client: the revocation of leases, and every transaction that
+// does not write only request keys. A candidate's only other transaction during its tenure is the
+// removal of its key, and no request key lets a candidate lead. requests is the prefix of the request
+// keys of the election.
 func (g *hold) intercept(requests string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		held := false

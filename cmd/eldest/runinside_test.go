@@ -26,8 +26,8 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// While a program may run nothing is sent that lets another one lead; what is given up
-// meanwhile is never sent.
+// While a program may run, no request is sent that lets another candidate lead; a request that is
+// given up meanwhile is never sent.
 func TestRunGate(t *testing.T) {
 	g, requests := new(hold), make(chan string, 10)
 	ours, _ := keys.MailboxRange("svc")
@@ -75,7 +75,7 @@ func TestRunGate(t *testing.T) {
 		require.Equal(t, what, <-requests)
 	}
 
-	// A request key lets nobody lead.
+	// A request key lets no candidate lead.
 	g.Set(true)
 	for _, ops := range [][]clientv3.Op{{put, clientv3.OpGet("svc/1")}, {clientv3.OpDelete(keys.Mailbox("svc", 1))}} {
 		require.NoError(t, commit(ops...)(t.Context()))
@@ -83,8 +83,8 @@ func TestRunGate(t *testing.T) {
 	}
 }
 
-// inside makes a runner of a command line, in this process. It adopts orphans and kills them: the
-// test is alone.
+// inside makes a runner for a command line, in this process. It adopts orphans and kills them, so the
+// test must run alone.
 func inside(ctx context.Context, t *testing.T, e *etcd, args ...string) *runner {
 	t.Helper()
 	t.Setenv(signsIn, e.path)
@@ -117,7 +117,7 @@ func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
 	require.False(t, shut())
 }
 
-// refusing is a lease that is not renewed while it is told so, as in an outage.
+// refusing is a lease whose renewals fail while on is set, as in an outage.
 type refusing struct {
 	clientv3.Lease
 	on atomic.Bool
@@ -130,8 +130,8 @@ func (l *refusing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*cli
 	return l.Lease.KeepAliveOnce(ctx, id)
 }
 
-// outage has a round wait behind a leader, lets its renewals fail, and then has it win. What it does
-// then is started once the lease is renewed.
+// outage makes a round wait behind a leader, makes its renewals fail, and then lets it win. What the
+// round does then is started once the lease is renewed.
 func outage(t *testing.T, e *etcd, args ...string) (out *clitest.Sheet, renewals *refusing, result chan outcome) {
 	t.Helper()
 	first, _ := e.campaign("leader", "svc")
@@ -141,7 +141,7 @@ func outage(t *testing.T, e *etcd, args ...string) (out *clitest.Sheet, renewals
 	t.Cleanup(func() { r.events.Close(patience) })
 	ctx, signals, stop := listenSignals(t.Context())
 	t.Cleanup(stop)
-	// The client is the test's as well: what it must not do is done by another one.
+	// The runner has a client of its own, because the renewals of the test's client must not fail.
 	r.client = clientv3.NewCtxClient(e.client.Ctx())
 	r.client.KV, r.client.Watcher, r.client.Cluster, r.client.Lease = e.client.KV, e.client.Watcher, e.client.Cluster, renewals
 	r.signals, r.status = signals, httpstatus.New("svc", time.Minute)
@@ -171,8 +171,8 @@ func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
 	return found
 }
 
-// A tenure that is won with what an outage has left of the lease starts nothing that would
-// have to end at once: it renews first.
+// A tenure that is won with the rest of a lease after an outage starts nothing that would have to end
+// at once: the lease is renewed first.
 //
 // Fails when the program is started whatever time is left.
 func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
@@ -197,7 +197,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 	require.Empty(t, etcd.keys())
 }
 
-// One that waits for a renewal learns of a loss all the same.
+// A run that waits for a renewal is still notified of a loss.
 func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
 	if !alone(t) {
 		return
@@ -212,10 +212,10 @@ func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
 	require.NoFileExists(t, ran)
 }
 
-// Regression 36: the program is stuck while network and eldest are fine. With heartbeats that costs the
-// run the leadership, too, and not only a suspension: another one may do better.
+// Regression 36: the program hangs while network and eldest work. With heartbeats, too, the run then
+// loses its leadership and is not only suspended: another run may do better.
 //
-// Fails when renewals do not ask for the program's health, and when the run leads on.
+// Fails when renewals do not depend on the program's health, and when the run goes on leading.
 func TestRunRegression36StuckProgram(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string]string{"lease": "svc --ttl 5s --grace 1s", "heartbeats": "svc --ttl 1h --heartbeat 4s --restart on-failure"} {

@@ -29,7 +29,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// runner is one "eldest run": rounds, in each of which it is a candidate with one session.
+// runner is one "eldest run". It runs rounds, in each of which it is a candidate with one session.
 type runner struct {
 	runOptions // checked
 
@@ -39,28 +39,28 @@ type runner struct {
 	signals *runSignals
 	client  *clientv3.Client
 	status  *httpstatus.Status
-	noted   bool // that there is no control group
+	noted   bool // the missing control group was reported
 }
 
 // outcome is how a round, or a tenure, ended.
 type outcome struct {
-	// ran says that the program ran and ended by itself or after a signal to us;
-	// exit is how.
+	// ran is true if the program ran and ended, by itself or after a signal to eldest; exit is its
+	// exit status.
 	ran  bool
 	exit job.Status
 	// refused says that the program could not be started.
 	refused bool
-	// err is why the round failed: leadership lost, a hook that failed, etcd. nil
-	// where the program's exit says all.
+	// err is why the round failed: leadership lost, a hook that failed, etcd. It is nil if the exit
+	// status of the program is the whole outcome.
 	err error
-	// final says that another round would fail the same way.
+	// final is true if another round would fail the same way.
 	final bool
-	// drained is not nil if leadership was handed over, and says to whom; err is nil then,
-	// unless a hook failed or the program could not be started.
+	// drained is not nil if leadership was handed over, and names the target; err is nil then, unless
+	// a hook failed or the program could not be started.
 	drained error
 }
 
-// why says in words how the round ended.
+// why renders how the round ended.
 func (out outcome) why() string {
 	switch {
 	case out.err != nil:
@@ -71,16 +71,16 @@ func (out outcome) why() string {
 	return "the program ended: " + out.exit.String()
 }
 
-// How long it waits before the next round: as long as programs end sooner than
-// steadyAfter, twice as long each time.
+// The pause before the next round doubles from firstPause to longest, as long as rounds end within
+// steadyAfter.
 const (
 	firstPause  = time.Second
 	longest     = 30 * time.Second
 	steadyAfter = 10 * time.Second
 )
 
-// run campaigns and leads until a signal or --restart ends it. Whatever does, nothing of the
-// program runs when it returns, and the key is gone or stderr says why not.
+// run campaigns and leads until a signal or --restart ends it. When it returns, no process of the
+// program runs, and the key is deleted or stderr says why not.
 func (r *runner) run() (err error) {
 	ctx, signals, stop := listenSignals(r.cmd.Context())
 	defer stop()
@@ -119,8 +119,8 @@ func (r *runner) run() (err error) {
 	}
 }
 
-// rest waits before the next round, and reports whether there is to be one. The pause is
-// spread, for those who failed together.
+// rest waits before the next round, and reports whether there is to be one. The pause is randomized,
+// so that commands that failed together do not start again together.
 func (r *runner) rest(ctx context.Context, why string, pause time.Duration) bool {
 	pause = time.Duration(float64(pause) * (0.9 + 0.2*rand.Float64()))
 	r.events.begin("", 0)
@@ -134,15 +134,15 @@ func (r *runner) rest(ctx context.Context, why string, pause time.Duration) bool
 	}
 }
 
-// again reports whether --restart asks for another round. After a handover it does, whatever the
-// program's exit: there is still work to do for the leader.
+// again reports whether --restart asks for another round. After a handover it does, whatever the exit
+// status of the program: the work of the leader is not finished.
 func (r *runner) again(out outcome) bool {
 	succeeded := out.drained == nil && out.err == nil && (!out.ran || out.exit.OK())
 	return !out.final && (r.restart == restartAlways || r.restart == restartOnFailure && !succeeded)
 }
 
-// result maps the last round to the command's end. What was lost comes first: the caller must learn of
-// it even if the command was about to end.
+// result maps the last round to the result of the command. A loss takes precedence: the caller must
+// be informed of it even if the command was about to end.
 func (r *runner) result(ctx context.Context, out outcome) error {
 	stopped := ctx.Err() != nil
 	switch {
@@ -164,8 +164,8 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 	return fmt.Errorf("the program ended: %s", out.exit)
 }
 
-// openEvents begins to write the events, and all else that eldest says: stdout is the program's. The
-// program goes on for its users, even if nobody reads this.
+// openEvents starts to write the events, and all other messages of eldest, to out: stdout is the
+// program's. Write errors are ignored, because the program continues for its users.
 func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 	e := &eventLog{asJSON: asJSON, election: r.name}
 	notice := func(text string) string {
@@ -179,8 +179,8 @@ func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 	r.events = e
 }
 
-// failed is what the command ends with. With --json the last line says so, and no words for people
-// follow it.
+// failed returns the result of the command. With --json the last line reports the failure, and no
+// text for people follows it.
 func (r *runner) failed(err error) error {
 	code, reason := cli.ExitCode(err, true)
 	if !r.events.asJSON || reason == nil {
@@ -190,28 +190,28 @@ func (r *runner) failed(err error) error {
 	return cli.Exit(code, nil)
 }
 
-// round is one session: a candidacy, and a tenure with the program, or several if heartbeats are missed.
+// round is one session: a candidacy, and a tenure with the program; several if heartbeats are missed.
 type round struct {
 	*runner
 	*candidacy
 	pulse *lease.Liveness // nil without --health
-	// idle says that there is no program that could be asked for its health.
+	// idle is true while no program runs whose health could be checked.
 	idle atomic.Bool
-	// tenure is the present one, if there is one.
+	// tenure is the current one; nil without one.
 	tenure atomic.Pointer[tenure]
 	// token is that of the tenure; 0 without one. cause is why it ended.
 	token eldest.Token
 	cause string
-	// left is what of the program could not be killed. It may act as if it led: the key is
-	// not removed, and the lease not revoked, and both end with the TTL.
+	// left is not nil if processes of the program could not be killed. They may act as if they led:
+	// the key is not removed and the lease is not revoked, and both end with the TTL.
 	left error
 }
 
-// missedChecks is how many --health-every may pass without a success.
+// missedChecks is how many times --health-every may pass without a success.
 const missedChecks = 3
 
-// round is a candidate once and, if it wins, runs the program. When it returns nothing runs, and
-// the key has been removed as far as etcd can be reached.
+// round is a candidate once and, if it wins, runs the program. When it returns, no process of the
+// program runs, and the key has been removed if etcd can be reached.
 func (r *runner) round(ctx context.Context) outcome {
 	o := &round{runner: r}
 	if r.health != "" {
@@ -251,7 +251,7 @@ func (r *runner) round(ctx context.Context) outcome {
 	return out
 }
 
-// setIdle says whether there is a program that could be asked.
+// setIdle sets whether no program runs whose health could be checked.
 func (o *round) setIdle(idle bool) {
 	o.idle.Store(idle)
 	if o.pulse != nil {
@@ -259,7 +259,7 @@ func (o *round) setIdle(idle bool) {
 	}
 }
 
-// beatWhileIdle keeps the pulse alive while there is no program that could be asked.
+// beatWhileIdle keeps the liveness probe alive while no program runs whose health could be checked.
 func (o *round) beatWhileIdle() (stop func()) {
 	o.setIdle(true)
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -283,15 +283,15 @@ func (o *round) beatWhileIdle() (stop func()) {
 	}
 }
 
-// campaign campaigns and leads. When it returns, nothing runs.
+// campaign campaigns and leads. When it returns, no process of the program runs.
 func (o *round) campaign(ctx context.Context) outcome {
-	// Before the win, so that the program need not wait for the keeper's start.
+	// The keeper is started before the win, so that the program need not wait for its start.
 	keeper, err := o.startKeeper()
 	if err != nil {
-		return outcome{err: err} // there may be room for it in the next round
+		return outcome{err: err} // the start may succeed in the next round
 	}
 	defer func() { keeper.Close() }()
-	// There is one keeper at a time: what a keeper leaves is told from others by being our child.
+	// There is one keeper at a time: what it leaves is recognized only as children of this process.
 	another := func() (err error) {
 		keeper.Close()
 		next, err := o.startKeeper()
@@ -306,7 +306,7 @@ func (o *round) campaign(ctx context.Context) outcome {
 			return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
 		}
 		o.token = leadership.Token()
-		if keeper.End().Lost != nil { // while we waited
+		if keeper.End().Lost != nil { // while the candidate waited
 			if err := another(); err != nil {
 				return outcome{err: err}
 			}
@@ -330,14 +330,14 @@ func (o *round) campaign(ctx context.Context) outcome {
 			return outcome{err: err}
 		}
 		o.setIdle(true)
-		if leadership.Err() != nil { // else heartbeats were late, and not too late
+		if leadership.Err() != nil { // else heartbeats were late, but not too late
 			leadership, err = o.candidate.Await(ctx)
 		}
 	}
 }
 
 // leadsOn reports whether the round goes on after a tenure, with the same key: only heartbeats were
-// missing, and --restart has the program started anew.
+// missing, and --restart asks to start the program again.
 func (o *round) leadsOn(ctx context.Context, out outcome) bool {
 	return errors.Is(out.err, eldest.ErrSuspended) && !errors.Is(out.err, eldest.ErrUnresponsive) &&
 		o.restart != restartNever && ctx.Err() == nil && o.Err() == nil && !o.candidate.Status().Draining
@@ -350,8 +350,8 @@ const (
 	health = "health"
 )
 
-// startKeeper starts a keeper with our standard streams for the program. It revokes the lease when
-// this process has died and nothing of the program runs any more.
+// startKeeper starts a keeper with the standard streams of this process for the program. The keeper
+// revokes the lease when this process has died and no process of the program runs any more.
 func (o *round) startKeeper() (*job.Job, error) {
 	check := job.Shell(o.health, o.healthEvery)
 	check.Mute = true
@@ -366,8 +366,8 @@ func (o *round) startKeeper() (*job.Job, error) {
 	return o.startJob(spec)
 }
 
-// startJob starts a keeper as spec says, with more in the environment. A program reads no terminal: its
-// group is not the one that the terminal listens to, and it would be stopped for trying.
+// startJob starts a keeper as spec says, with env added to the environment. A program does not get a
+// terminal as stdin: it is not in the foreground process group, and would be stopped when it reads.
 func (o *round) startJob(spec job.Spec, env ...string) (*job.Job, error) {
 	spec.Env = append(tenureEnv(o.name, o.candidate.Key()), env...)
 	stdin, _ := o.cmd.InOrStdin().(*os.File)
@@ -383,7 +383,7 @@ func (o *round) startJob(spec job.Spec, env ...string) (*job.Job, error) {
 	return j, err
 }
 
-// noteUngrouped says, once, that the program has no control group, and why.
+// noteUngrouped reports once that the program has no control group, and why.
 func (r *runner) noteUngrouped(j *job.Job) {
 	if why := j.Ungrouped(); why != nil && !r.noted {
 		r.noted = true
@@ -391,8 +391,8 @@ func (r *runner) noteUngrouped(j *job.Job) {
 	}
 }
 
-// lossHook runs --on-loss after a tenure, unless something of the program is left. The key is
-// gone by now, and so is everything of the program; the hook has a keeper of its own.
+// lossHook runs --on-loss after a tenure, unless processes of the program are left. By now the key is
+// deleted and no process of the program runs; the hook has a keeper of its own.
 func (o *round) lossHook(out outcome) {
 	if o.onLoss == "" || o.token == 0 || o.left != nil {
 		return
@@ -417,7 +417,7 @@ func (o *round) lossHook(out outcome) {
 	}
 }
 
-// hookEnded tells how a hook ended.
+// hookEnded writes the event of a hook that ended.
 func (r *runner) hookEnded(name string, end job.HookResult) {
 	e := event{Event: "hook", Hook: name}
 	if end.Err == nil {
@@ -429,7 +429,7 @@ func (r *runner) hookEnded(name string, end job.HookResult) {
 	r.events.tell(e)
 }
 
-// What a program that "eldest run" runs finds in its environment, beside connect.EnvKey and
+// The environment variables of a program that "eldest run" runs, beside connect.EnvKey and
 // connect.EnvToken.
 const (
 	envElection = "ELDEST_ELECTION"
@@ -439,8 +439,8 @@ const (
 	envPID      = "ELDEST_PID"
 )
 
-// tenureEnv is the environment of processes that belong to a candidate: ours, without what
-// an "eldest run" around us has set, and the candidate's.
+// tenureEnv is the environment of processes that belong to a candidate: that of this process, without
+// the variables that an enclosing "eldest run" has set, and those of the candidate.
 func tenureEnv(election, key string) []string {
 	tlsKey := os.Getenv(connect.VariableOf("ELDEST_", "key"))
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
@@ -457,17 +457,17 @@ func envToken(token eldest.Token) string {
 	return connect.EnvToken + "=" + strconv.FormatInt(int64(token), 10)
 }
 
-// untilWhen says until when leadership is certain. The clock is read before the time
-// that is left, so that the sum is never too late, however long this process is stopped in between.
+// untilWhen returns the variable with the time until which leadership is certain. The clock is read
+// before left is called, so that the sum is never too late if this process is stopped in between.
 func untilWhen(left func() time.Duration) string {
 	now := time.Now()
 	return envDeadline + "=" + now.Add(left()).Format(time.RFC3339Nano)
 }
 
-// keeperCommand is how "eldest run" starts itself again.
+// keeperCommand is the command with which "eldest run" starts its keeper.
 const keeperCommand = "run-keeper"
 
-// newKeeperCmd is the process that watches over the program of "eldest run".
+// newKeeperCmd returns the command of the process that supervises the program of "eldest run".
 func newKeeperCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    keeperCommand + " ELECTION",
@@ -478,15 +478,15 @@ func newKeeperCmd() *cobra.Command {
 	}
 }
 
-// estate is what "eldest run" leaves.
+// estate is what the keeper needs when "eldest run" has died.
 type estate struct {
 	Conn  *connect.Flags   `json:"conn"`
 	Lease clientv3.LeaseID `json:"lease"`
-	TTL   time.Duration    `json:"ttl"` // so long it is tried to revoke the lease
+	TTL   time.Duration    `json:"ttl"` // how long the keeper tries to revoke the lease
 }
 
-// bequest is what the keeper of "eldest run" does for it once it is dead, and so is the program:
-// nobody acts under the lease any more, so it is revoked.
+// bequest returns what the keeper of "eldest run" does once that and the program are dead: it revokes
+// the lease, because no process acts under it any more.
 func bequest(with []byte) (farewell func() error) {
 	var left estate
 	if err := json.Unmarshal(with, &left); err != nil {

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runSignals sorts the signals that "eldest run" gets: those that end it, and those that
-// are the program's.
+// runSignals sorts the signals that "eldest run" receives: those that end it, and those for the
+// program.
 type runSignals struct {
-	// forward has what is to be passed on while a program runs, again a value when
-	// one that ends is sent once more.
+	// forward receives the signals that are to be passed on while a program runs, again a value when
+	// a signal that ends the command is sent once more.
 	forward chan syscall.Signal
 	again   chan struct{}
-	// program says that one runs.
+	// program is true while a program runs.
 	program atomic.Bool
 
 	end   context.CancelCauseFunc
 	mu    sync.Mutex
 	first syscall.Signal // the first one that ends the command
-	ended time.Time      // when it came; zero while it has not
+	ended time.Time      // when it was received; zero before that
 }
 
 // signalError is the cause of a context that a signal has ended.
@@ -34,7 +34,7 @@ type signalError struct{ signal syscall.Signal }
 
 func (e signalError) Error() string { return "ended by " + unix.SignalName(e.signal) }
 
-// signalOf is the signal that ended ctx; SIGTERM where it was none.
+// signalOf returns the signal that ended ctx; SIGTERM if it was not a signal.
 func signalOf(ctx context.Context) syscall.Signal {
 	if s, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return s.signal
@@ -42,25 +42,25 @@ func signalOf(ctx context.Context) syscall.Signal {
 	return syscall.SIGTERM
 }
 
-// repeated is how soon after the first one the same signal means nothing more: timeout(1), for one,
-// signals a process and its group, and so sends it twice.
+// repeated is the time after the first signal in which the same signal is ignored: timeout(1), for
+// one, signals a process and its group, and so sends it twice.
 const repeated = 300 * time.Millisecond
 
-// listenSignals starts to sort. The returned context ends with the first signal that ends
-// the command, its cause is a signalError; ctx's end counts as SIGTERM. stop must be called.
+// listenSignals starts to sort signals. The returned context ends with the first signal that ends the
+// command, and its cause is a signalError; the end of ctx counts as SIGTERM. stop must be called.
 func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, stop func()) {
 	ending, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	s = &runSignals{forward: make(chan syscall.Signal, 16), again: make(chan struct{}, 1), end: end}
 	others := []os.Signal{
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, unix.SIGWINCH,
-		// A reader that went away is no reason to die and take the program along.
+		// A closed pipe must not end eldest, and the program with it.
 		syscall.SIGPIPE,
 	}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		others = append(others, syscall.SIGHUP)
 	}
-	// main ends the command's context with the same signals; which of the two is first does not
-	// matter, but which signal it was does.
+	// main ends the command's context with the same signals. The delay lets the signal arrive here
+	// even if ctx ends first, so that the cause names it.
 	detach := context.AfterFunc(ctx, func() {
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -68,7 +68,7 @@ func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, 
 		case <-ending.Done():
 		}
 	})
-	// A flood of the others must not crowd out those that end the command.
+	// There are two channels, so that the others do not displace the signals that end the command.
 	var sorting sync.WaitGroup
 	var unlisten []func()
 	for _, kind := range [][]os.Signal{{syscall.SIGINT, syscall.SIGTERM}, others} {
@@ -109,14 +109,14 @@ func (s *runSignals) sort(sig syscall.Signal) {
 		}
 		select {
 		case s.again <- struct{}{}:
-		default: // the third one does not wait for etcd, either
+		default: // the third signal ends the process without waiting for etcd
 			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
 			_ = unix.Kill(os.Getpid(), sig)
 		}
 	case running:
 		select {
 		case s.forward <- sig:
-		default: // more than anybody can mean
+		default: // too many signals: this one is dropped
 		}
 	}
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
-// asTree in the environment makes the test binary a program that starts chains of processes,
-// each of which leaves its session, forks and ends. They run as another user, and its
-// arguments are the files with which it enters the control groups that bound them, the file to
-// which each process writes one byte, and the number of chains. They hold a lock on the file,
-// too: it is free when none of them is left.
+// asTree in the environment makes the test binary a program that starts chains of processes, each of
+// which leaves its session, forks and ends. They run as another user. The arguments are the files
+// with which the program enters the control groups that bound them, the file to which each process
+// writes one byte, and the number of chains. The processes also hold a lock on that file: it is free
+// when none of them is left.
 const asTree = "ELDEST_TEST_AS_TREE"
 
 // withoutKill in the environment takes from the process, and from all that it starts, the
@@ -38,7 +38,7 @@ func init() {
 	}
 }
 
-// It is before any init, for in one of those the process becomes a command.
+// It is initialized before any init runs, because in one of those the process becomes a command.
 var _ = dropKill()
 
 func dropKill() (done struct{}) {
@@ -54,7 +54,7 @@ func dropKill() (done struct{}) {
 }
 
 const (
-	nobody       = 65534 // the number of a user
+	nobody       = 65534 // a user ID
 	mostOfForest = 200   // processes of a tree at a time, at most
 )
 
@@ -69,7 +69,7 @@ func tree(join, path string, chains int) {
 		os.Exit(95)
 	}
 	_, _ = syscall.Close(1), syscall.Close(2) // a test that fails does not wait for them
-	// They end by themselves, too, wherever nobody kills them.
+	// They also end by themselves, if no process kills them.
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 	fd, end := file.Fd(), now.Sec+60
@@ -103,7 +103,7 @@ func chain(fd uintptr, end int64) {
 		if failed == 0 && pid != 0 || int64(now.Sec) > end { //nolint:unconvert // 32 bits elsewhere
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) //nolint:errcheck // as above
 		}
-		if failed != 0 { // there is room once others are waited for, by somebody who needs a processor
+		if failed != 0 { // there is a free place once others are waited for, for which their parent needs a processor
 			pause := syscall.Timespec{Nsec: 1e6}
 			syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0) //nolint:errcheck // as above
 		}
@@ -133,8 +133,8 @@ func (f forest) program() []string {
 	return []string{"env", asTree + "=1", os.Args[0], f.join, f.file.Name(), f.chains}
 }
 
-// grows waits until there were more processes than may be there at a time: some were started when
-// others had ended, and somebody had waited for those.
+// grows waits until more processes were started than may exist at a time: then some have ended and
+// were waited for.
 func (f forest) grows() {
 	f.t.Helper()
 	begun := f.length()
@@ -155,10 +155,10 @@ func (f forest) dead() bool {
 // end has the program end.
 func (f forest) end() { require.NoError(f.t, os.WriteFile(f.file.Name()+".end", nil, 0o600)) }
 
-// What cannot be killed is left alone after a while. It may act as if it led: nothing is
-// removed that lets another lead, and nothing says that all is over.
+// Eldest stops trying to kill what it cannot kill. Those processes may act as if they led: nothing is
+// removed that lets another candidate lead, and --on-loss is not run.
 //
-// Fails when eldest looks for it without end, or releases the key.
+// Fails when eldest searches for them without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t).with(withoutKill + "=1").changed(clitest.In(t, clitest.BarrenCgroup(t)))
@@ -180,10 +180,10 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	require.Equal(t, 1, strings.Count(r.Errors(), "not guaranteed here"))
 }
 
-// A program that forks without end dies with its leader, and nothing of it is left behind. Its
-// processes may not be killed one by one: whether that would find all of them is chance.
+// A program that forks without end dies with its leader, and nothing of it is left. Here eldest has
+// no permission to kill its processes one by one: whether that finds all of them is chance.
 //
-// Fails when the program has no control group, or when the one who kills leaves that out.
+// Fails when the program has no control group, or when the process that kills does not use it.
 func TestRunRegression55ForkingTree(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

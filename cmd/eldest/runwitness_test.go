@@ -42,8 +42,8 @@ func witness(path, name string, how []string) {
 	if err != nil {
 		os.Exit(99)
 	}
-	// Dozens of them are at it: each costs as little as it can, and so uses no timer of Go's. What
-	// is killed in one step with its parent is less often asked.
+	// Dozens of witnesses run at a time: each uses little processor time, and so no timer of Go's.
+	// One that is killed in one step with its parent writes less often.
 	every := time.Millisecond
 	if strings.HasSuffix(name, near) {
 		every = 5 * time.Millisecond
@@ -61,7 +61,7 @@ func witness(path, name string, how []string) {
 			}
 		}
 	}
-	// Of a test that failed nothing is left, either: its directory goes.
+	// A witness of a failed test ends, too: the directory of its file is removed.
 	for i := 1; ; i++ {
 		_, _ = syscall.Write(fd, append(strconv.AppendInt(line, time.Now().UnixNano(), 10), " lives\n"...))
 		_ = syscall.Nanosleep(&pause, nil)
@@ -120,9 +120,9 @@ func resigned(r *clitest.Process) {
 // asAlone in the environment names the test for which this process was started.
 const asAlone = "ELDEST_TEST_ALONE"
 
-// alone has a test run in a process of its own, which is this binary once more, and reports
-// whether this is that process: there it goes on, elsewhere it returns at once. It is for tests
-// that adopt orphans, or kill what they have adopted: beside other tests those were theirs. The
+// alone makes a test run in a process of its own, which is this binary again, and reports whether
+// this is that process: there the test goes on, elsewhere it returns at once. It is for tests that
+// adopt orphans, or kill what they have adopted, which could be the processes of other tests. The
 // process runs beside the other tests. It ends with this one.
 func alone(t *testing.T) (here bool) {
 	t.Helper()
@@ -138,7 +138,7 @@ func alone(t *testing.T) (here bool) {
 	cmd.Args[0] = os.Args[0] // a test, and not the command
 	cmd.Env = append(os.Environ(), asAlone+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // whose end would be the death of the process, too
+	runtime.LockOSThread() // the kernel sends the death signal when this thread ends
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

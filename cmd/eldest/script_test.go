@@ -51,11 +51,11 @@ import (
 //	lives WHO...            wait until witnesses live (see runwitness_test.go), from now on
 //	received WHO SIGNAL     wait until a witness has received the signal
 //	spared WHO SIGNAL       a witness has not received the signal
-//	sequel A B TIME         B, which won at the time, lives, and A lives no more since before that
-//	dead WHO                wait until nothing of a witness is left
-//	hangup NAME             nobody can read its stdout any more
-//	stall NAME              nobody reads its stdout any more, and it is full; on Linux
-//	readon NAME             somebody reads again, behind what fills it; on Linux
+//	sequel A B TIME         B, which won at the time, lives, and A has not lived since before that
+//	dead WHO                wait until no process of a witness is left
+//	hangup NAME             the reader of its stdout closes the pipe
+//	stall NAME              its stdout is not read any more, and is full; on Linux
+//	readon NAME             its stdout is read again, behind what fills it; on Linux
 //	partakes ELECTION N [ALL]   wait until N candidates, of ALL, take part in transfers
 //	capture VARIABLE,... PATTERN    what the groups of the pattern match in stdout
 //	objects stdout|stderr   each line is a JSON object
@@ -64,8 +64,8 @@ import (
 //	nothing                 etcd has no keys and no leases
 //	etcd WHAT ARG...        do something to etcd, see administration
 //
-// What the commands read is matched by stdout and stderr. $HOST is the name of the machine, $ESC
-// an escape character, $B a text that is not UTF-8. In the end no process is left.
+// stdout and stderr match what these commands have read. $HOST is the name of the machine, $ESC an
+// escape character, $B a text that is not UTF-8. At the end no process is left.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	heedHangups(t)
@@ -89,10 +89,10 @@ type script struct {
 	processes map[string]*clitest.Process
 }
 
-// key is where testscript has it.
+// key is the key of the script among testscript's values.
 type key struct{}
 
-// commands are all of a script.
+// commands returns all commands of a script.
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := make(map[string]func(*testscript.TestScript, bool, []string))
 	for name, command := range scriptCommands {
@@ -110,7 +110,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return all
 }
 
-// positive fails where a command has "!" before it: none of them has a meaning for that.
+// positive fails if a command has "!" before it, which none of them supports.
 func positive(ts *testscript.TestScript, negated bool) {
 	if negated {
 		ts.Fatalf("this command cannot be negated")
@@ -159,7 +159,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, *script, []string){
 	},
 	"becomes": func(ts *testscript.TestScript, s *script, args []string) {
 		o := s.processes[args[0]].Event("status")
-		for o["role"] != args[1] { // those in between may be skipped, or be told
+		for o["role"] != args[1] { // those in between may be skipped or written
 			o = s.processes[args[0]].Event("status")
 		}
 		note(ts, args[0], o)
@@ -248,7 +248,7 @@ var processCommands = map[string]func(*testscript.TestScript, *clitest.Process, 
 		}
 	},
 	"hangup": func(_ *testscript.TestScript, p *clitest.Process, _ []string) {
-		// The reader of this process holds the pipe open; a deadline takes it off.
+		// The reader in this process holds the pipe open; a deadline ends it.
 		require.NoError(p.T, p.Out.SetReadDeadline(time.Now()))
 		require.Empty(p.T, p.Rest())
 		require.NoError(p.T, p.Out.Close())
@@ -279,7 +279,7 @@ var administration = map[string]func(e *etcd, args []string) error{
 	"start": func(e *etcd, _ []string) error { return e.Member(0).Restart(e.bounded()) },
 	"stop":  func(e *etcd, _ []string) error { e.spoiled = true; return e.Member(0).Stop() },
 	"cont":  func(e *etcd, _ []string) error { return e.Member(0).Cont() },
-	// corrupt on|off: it answers, and refuses everything
+	// corrupt on|off: etcd answers, and refuses everything
 	"corrupt": func(e *etcd, args []string) error {
 		e.spoiled = true
 		action := map[string]pb.AlarmRequest_AlarmAction{"on": pb.AlarmRequest_ACTIVATE, "off": pb.AlarmRequest_DEACTIVATE}[args[0]]
@@ -336,7 +336,7 @@ func (s *script) begin(ts *testscript.TestScript, name string, args ...string) *
 	return p
 }
 
-// note makes variables of events, and shows them.
+// note makes variables of the fields of events, and prints the events.
 func note(ts *testscript.TestScript, name string, events ...object) {
 	fields := make(object)
 	for _, o := range events {
@@ -355,7 +355,7 @@ func note(ts *testscript.TestScript, name string, events ...object) {
 	}
 }
 
-// served returns where a process says it serves.
+// served returns the address at which a process serves.
 func served(p *clitest.Process) string {
 	p.T.Helper()
 	var found []string
@@ -367,7 +367,7 @@ func served(p *clitest.Process) string {
 	return found[1]
 }
 
-// get asks over HTTP, and returns the code and the body.
+// get sends an HTTP request, and returns the code and the body.
 func get(t testing.TB, url string) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}

@@ -27,8 +27,8 @@ import (
 // nodeFlags are the flags of "eldest service node".
 type nodeFlags struct {
 	*candidateFlags
-	// listen is where requests are taken, advertise what the others dial; "" is the
-	// same.
+	// listen is where requests are accepted, advertise what the other nodes dial; "" is the same as
+	// listen.
 	listen, advertise string
 	takeOver          bool
 }
@@ -79,8 +79,8 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 	return cmd
 }
 
-// checkListen refuses what is no address, before anything is asked of etcd, and one
-// that means this machine only here: the other nodes need a host.
+// checkListen refuses an invalid address before any request is sent to etcd, and an address without a
+// host, which the other nodes could not dial.
 func (f *nodeFlags) checkListen() error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 			err = errors.Join(err, listener.Close())
 		}
 	}()
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok { // the host may be a name for every address
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok { // the host may be a name for the unspecified address
 		if err := f.checkHost(false, tcp.IP); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: cli.WantsJSON(cmd), election: p.name, node: node}
 	telling, hush := context.WithCancel(context.Background())
 	told := make(chan struct{})
-	// Nothing waits for a reader that does not read.
+	// The events are written on a goroutine of their own, so that nothing waits for their reader.
 	go func() {
 		defer close(told)
 		err := events.write(time.Now(), nodeEvent{Event: "listening", Address: listener.Addr().String()})
@@ -183,7 +183,7 @@ type nodeEvent struct {
 	Reason        string       `json:"reason,omitempty"`
 }
 
-// nodeEvents writes what happens to a node.
+// nodeEvents writes the events of a node.
 type nodeEvents struct {
 	out            io.Writer
 	asJSON         bool
@@ -212,7 +212,7 @@ func (e nodeEvents) tell(ctx context.Context, watch *elector.Watch) error {
 	}
 }
 
-// write writes one line in one piece. at is the time of the fact, not of the line.
+// write writes one line in one piece. at is the time of the event, not of the line.
 func (e nodeEvents) write(at time.Time, event nodeEvent) error {
 	event.Time, event.Election, event.Node = at.Format(time.RFC3339Nano), e.election, e.node
 	line := eventLine(at, event.Event, "", event.Role, "at", cli.Printable(event.Address), "", cli.Printable(event.Leader),

@@ -44,8 +44,8 @@ func init() {
 	scriptCommands["dead"] = func(_ *testscript.TestScript, s *script, args []string) { s.dead(args[0]) }
 }
 
-// clog fills the pipe that a descriptor reads from, as it is when a pager shows its first page, or
-// somebody has typed Ctrl-S.
+// clog fills the pipe that a descriptor reads from, as when a pager shows its first page, or a user
+// has typed Ctrl-S.
 func clog(t testing.TB, reader uintptr) {
 	t.Helper()
 	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", reader), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -61,18 +61,18 @@ func clog(t testing.TB, reader uintptr) {
 	}
 }
 
-// stall has nobody read the stdout of a process any more, and fills it.
+// stall stops reading the stdout of a process, and fills it.
 func stall(p *clitest.Process) {
 	t := p.T
 	t.Helper()
 	require.NoError(t, p.Out.SetReadDeadline(time.Now()))
 	require.Empty(t, p.Rest())
-	raw, err := p.Out.SyscallConn() // Fd would put an end to deadlines
+	raw, err := p.Out.SyscallConn() // Fd would disable deadlines
 	require.NoError(t, err)
 	require.NoError(t, raw.Control(func(fd uintptr) { clog(t, fd) }))
 }
 
-// readOn reads on where stall has stopped, behind what fills the pipe.
+// readOn continues to read where stall has stopped, behind what fills the pipe.
 func readOn(p *clitest.Process) {
 	p.T.Helper()
 	require.NoError(p.T, p.Out.SetReadDeadline(time.Time{}))

@@ -16,25 +16,25 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// tenure is a leadership with a program.
+// tenure is a leadership during which a program runs.
 type tenure struct {
 	*round
 	leadership *election.Leadership
 	job        *job.Job
 
 	running bool // the program was started
-	stopped bool // it was told to end, because we are
-	drained bool // it was told to end, because leadership is to be handed over
-	warned  bool // it was told to end, because the deadline is near
+	stopped bool // it was asked to end, because eldest ends
+	drained bool // it was asked to end, because leadership is to be handed over
+	warned  bool // it was asked to end, because the deadline is near
 	// env is what a tenure adds to the environment of its processes.
 	env []string
-	// out is how the tenure ended, where the program's exit does not say all.
+	// out is how the tenure ended, if the exit status of the program is not the whole outcome.
 	out *outcome
 
-	// What await reacts to. nil is what has happened, or cannot happen now.
+	// Channels that await receives from. A nil one is for what has happened, or cannot happen now.
 	ending, ended, warning, changed <-chan struct{}
 	late, graceOver                 <-chan time.Time
-	// launched is for the answer of the keeper that is to start the program.
+	// launched receives the answer of the keeper that is to start the program.
 	launched <-chan error
 	// extended has a value after a renewal or a heartbeat.
 	extended chan struct{}
@@ -49,17 +49,17 @@ func newTenure(o *round, l *election.Leadership, j *job.Job) *tenure {
 var errWarned = errors.New("no renewal was confirmed in time to keep the program running")
 
 const (
-	// killPatience is how long the keeper may take to confirm that nothing runs, of the time
-	// that the margin gives. The program's group has been killed by then; what is left is what
-	// has left the group.
+	// killPatience is how long the keeper may take to confirm that nothing runs; it is a part of the
+	// margin. The process group of the program has been killed by then; only processes that have left
+	// the group may be left.
 	killPatience = 50 * time.Millisecond
-	// startPatience is how long the keeper may take to start the program: one that is stopped must
-	// not lead without a program.
+	// startPatience is how long the keeper may take to start the program: if the keeper is stopped,
+	// eldest must not lead without a program.
 	startPatience = 10 * time.Second
 )
 
-// run runs the program, and what belongs to it, until it ends or must. When it returns
-// nothing of it runs.
+// run runs the program and its hooks until the program ends or must end. When it returns, none of
+// their processes runs.
 func (t *tenure) run(ctx context.Context) outcome {
 	t.ending = ctx.Done()
 	t.tellDeadline()
@@ -67,9 +67,9 @@ func (t *tenure) run(ctx context.Context) outcome {
 	t.serve(ctx)
 	t.tenure.Store(nil)
 	t.signals.program.Store(false)
-	// Whatever the end was: nothing runs after this.
+	// However it ended, no process runs after this.
 	t.job.Kill(killPatience)
-	if t.launched != nil { // it may have run for a moment
+	if t.launched != nil { // the program may have run for a moment
 		if err := <-t.launched; err == nil {
 			t.started()
 		}
@@ -78,8 +78,8 @@ func (t *tenure) run(ctx context.Context) outcome {
 	return t.judge()
 }
 
-// serve runs --on-win and then the program, each as soon as the lease has room for it, until the
-// tenure is over.
+// serve runs --on-win and then the program, each as soon as enough time is left in the lease, until
+// the tenure is over.
 func (t *tenure) serve(ctx context.Context) {
 	if ctx.Err() != nil {
 		t.out = &outcome{}
@@ -122,7 +122,7 @@ func (t *tenure) serve(ctx context.Context) {
 			t.out = &outcome{refused: true, err: err}
 			return
 		}
-		t.tellDeadline() // the keeper had not heard of a newer one
+		t.tellDeadline() // the keeper had not received a newer one
 		t.setIdle(true)
 	}
 }
@@ -141,7 +141,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 				t.changed = t.candidate.Changed()
 			}
 			if !t.candidate.Status().Draining {
-				// At once: if the key was deleted another may lead already.
+				// At once, because another candidate may lead already if the key was deleted.
 				t.job.Kill(killPatience)
 				return v, false
 			}
@@ -170,7 +170,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 			if !t.stop(signalOf(ctx)) {
 				return v, false
 			}
-		case <-t.graceOver: // the keeper kills; this is for one that does not
+		case <-t.graceOver: // the keeper kills the program; this is for a keeper that does not
 			t.job.Kill(t.patience())
 			return v, false
 		case <-t.signals.again:
@@ -182,8 +182,8 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 	}
 }
 
-// stop ends the program with the signal and, after --grace, by force. It returns false if
-// it has ended.
+// stop sends the signal to the program and, after --grace, kills it. It returns false if the program
+// has ended.
 func (t *tenure) stop(sig syscall.Signal) bool {
 	if !t.running || t.grace == 0 {
 		t.job.Kill(t.patience())
@@ -214,9 +214,9 @@ func (t *tenure) over() bool {
 	}
 }
 
-// checkHealth runs --health again and again, until the program is over. Each success is a
-// beat of the pulse; without beats the session stops renewing, and the lease ends by
-// itself: a program that hangs keeps nobody from leading.
+// checkHealth runs --health again and again, until the program is over. Each success is a beat of the
+// liveness probe. Without beats the session stops renewing and the lease expires: a program that
+// hangs does not keep other candidates from leading.
 func (t *tenure) checkHealth() {
 	env := slices.Concat(t.env, []string{fmt.Sprintf("%s=%d", envPID, t.job.Pid())})
 	ticker := time.NewTicker(t.healthEvery)
@@ -233,7 +233,7 @@ func (t *tenure) checkHealth() {
 			t.pulse.Beat()
 		}
 		if t.over() || well == (failure == nil) {
-			continue // what happens at the end says nothing; and news are told once
+			continue // a check during the end of the program means nothing, and only changes are reported
 		}
 		well = failure == nil
 		e := event{Event: "healthy"}
@@ -253,8 +253,8 @@ func (t *tenure) renewed() {
 	}
 }
 
-// tellDeadline tells the keeper until when the leadership is certain. The clock is read before
-// the candidate is asked for the time that is left, so that the sum is never too late.
+// tellDeadline sends the keeper the time until which the leadership is certain. The clock is read
+// before the remaining time of the candidate, so that the sum is never too late.
 func (t *tenure) tellDeadline() {
 	now := job.Now()
 	if left := t.remaining(); left > 0 {
@@ -262,21 +262,21 @@ func (t *tenure) tellDeadline() {
 	}
 }
 
-// patience is killPatience where the lease lives: it is not looked at while the keeper is
-// waited for, so that must be over before its end.
+// patience is how long to wait for the keeper: killPatience, or more if the lease has time left. The
+// lease is not checked during the wait, so the wait must end before the lease does.
 func (t *tenure) patience() time.Duration {
 	return max(killPatience, min(time.Second, t.remaining()/2))
 }
 
-// remaining is for how long nobody else can lead, by the lease and the heartbeats.
+// remaining is how long no other candidate can lead, by the lease and the heartbeats.
 func (t *tenure) remaining() time.Duration { return t.candidate.Remaining() }
 
-// graceNow is the grace that the lease has room for: a server that lowers the TTL leaves
-// less to the program, too.
+// graceNow is the grace for which the lease has time: if the server lowers the TTL, the program gets
+// less, too.
 func (t *tenure) graceNow() time.Duration { return min(t.grace, t.TTL()/2) }
 
-// room waits until the lease has room for what is started next, and returns false when the tenure is
-// over before. Where no renewal is confirmed the tenure ends at the deadline, and nothing was started.
+// room waits until the lease has time for what is started next, and returns false if the tenure ends
+// before that. If no renewal is confirmed, the tenure ends at the deadline, and nothing was started.
 func (t *tenure) room(ctx context.Context) bool {
 	for told := false; !t.roomy(); told = true {
 		if !told {
@@ -292,17 +292,17 @@ func (t *tenure) room(ctx context.Context) bool {
 	return true
 }
 
-// roomy reports whether the lease has the time that it has when all is well: half of the
-// TTL, and a tenth of it before the grace. Tenures are also won right after an outage,
-// with what is left of a lease that could not be renewed meanwhile, and what is started
-// then would be told to end at once. Heartbeats must have left a tenth of their time.
+// roomy reports whether the lease has as much time left as in normal operation: half of the TTL, and
+// the grace plus a tenth of the TTL. A tenure can also be won right after an outage, with the rest of
+// a lease that could not be renewed meanwhile, and a program that is started then would be asked to
+// end at once. Of the heartbeat timeout, the grace and a tenth must be left.
 func (t *tenure) roomy() bool {
 	now, ttl := t.Status(), t.TTL()
 	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10) && t.remaining() >= t.graceNow()+t.heartbeat/10
 }
 
-// handsOver reports whether the tenure has ended because it was asked to drain, and
-// tells so, once.
+// handsOver reports whether the tenure has ended because the candidate was asked to drain, and writes
+// the events for that once.
 func (t *tenure) handsOver() bool {
 	why := t.leadership.Err()
 	if !errors.Is(why, eldest.ErrDraining) {
@@ -329,7 +329,7 @@ func (t *tenure) whyWarned() error {
 	return errWarned
 }
 
-// judge says how the tenure ended, once nothing runs. A loss comes before everything else.
+// judge returns how the tenure ended, once nothing runs. A loss takes precedence.
 func (t *tenure) judge() outcome {
 	end := t.job.End()
 	if t.running {
@@ -343,18 +343,18 @@ func (t *tenure) judge() outcome {
 		t.events.tell(e)
 	}
 	select {
-	case <-t.warning: // perhaps not seen yet
+	case <-t.warning: // await may not have received it
 		t.warned = true
 	default:
 	}
 	out := outcome{ran: t.running, exit: end.Status, err: t.leadership.Err()}
 	if t.handsOver() {
-		// No loss: whatever has become of the lease since, the tenure was over.
+		// This is not a loss, whatever has happened to the lease since: the tenure was already over.
 		out.err, out.drained = nil, out.err
 	} else if out.err == nil && t.warned {
 		if out.err = t.whyWarned(); !errors.Is(out.err, eldest.ErrSuspended) {
-			// Lost, though the deadline is still ahead: all that counts and tells of the end
-			// must call it what it is.
+			// The tenure is lost, although the deadline is still ahead: metrics and events must
+			// report it as lost.
 			t.Forfeit(out.err)
 			out.err = t.Err()
 		}

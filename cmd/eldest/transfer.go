@@ -22,14 +22,14 @@ import (
 // transferFlags are the flags of "eldest transfer".
 type transferFlags struct {
 	conn *connect.Flags
-	// to is the user's word for the target: its key or its lease.
+	// to is the target as the user names it: its key or its lease.
 	to              string
 	order           string
 	patience, drain time.Duration
 	dryRun          bool
 }
 
-// maxPatience bounds --patience and --drain; more is a mistake of units.
+// maxPatience bounds --patience and --drain; a longer one is a mistake in the unit.
 const maxPatience = time.Hour
 
 func newTransferCmd() *cobra.Command {
@@ -125,8 +125,8 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 	return f.explain(cmd.Context(), name, err)
 }
 
-// carryOut makes the plan, within --command-timeout, and hands leadership over unless that is only to
-// be shown. planned says that there was a plan.
+// carryOut makes the plan, within --command-timeout, and hands leadership over unless --dry-run is
+// given. planned is true if there was a plan.
 func (f *transferFlags) carryOut(ctx context.Context, report *handover, options transfer.Options) (planned bool, err error) {
 	once, cancel := context.WithTimeout(ctx, f.conn.CommandTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 	if err != nil || f.dryRun {
 		return err == nil, err
 	}
-	// Bounded by what each step may take.
+	// The limit is the sum of the limits of the steps.
 	limit := f.drain + time.Duration(len(report.Back)+2)*(f.patience+f.conn.CommandTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -162,7 +162,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 	return result.Plan.Target.Token != 0, err
 }
 
-// explain turns the outcome of a transfer into the command's end, with what to do about it.
+// explain turns the outcome of a transfer into the error of the command, with advice.
 func (f *transferFlags) explain(ctx context.Context, name string, err error) error {
 	refusal, refused := errors.AsType[*transfer.Refusal](err)
 	switch {
@@ -191,8 +191,8 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 	return f.conn.Explain(ctx, err)
 }
 
-// nodeYields is what a node of a service does when it is about to lead (elector.Config.Priority):
-// one that tells no priority, or is no node, never yields.
+// nodeYields is the decision of a node of a service that is about to lead (elector.Config.Priority).
+// A node without a priority, and a candidate that is no node, never yields.
 func nodeYields(own eldest.Candidate, others []eldest.Candidate) bool {
 	priority := func(value []byte) int {
 		node, _ := nodeOf(value)
@@ -201,7 +201,7 @@ func nodeYields(own eldest.Candidate, others []eldest.Candidate) bool {
 	return priority(own.Value) != 0 && election.ByPriority(priority)(own, others)
 }
 
-// adviceFor says what can be done about a refusal.
+// adviceFor returns what the user can do about a refusal.
 func adviceFor(r *transfer.Refusal, name string) string {
 	list := "eldest list " + cli.Printable(name)
 	if r.Reason == transfer.Silent && r.Unknown {
@@ -223,7 +223,7 @@ func adviceFor(r *transfer.Refusal, name string) string {
 type member struct {
 	Key   string       `json:"key"`
 	Token eldest.Token `json:"token"`
-	// NewToken is that of the place which it requeued to.
+	// NewToken is its token after it has requeued.
 	NewToken eldest.Token `json:"new_token,omitempty"`
 	value    []byte
 }
@@ -234,21 +234,21 @@ type handover struct {
 	Target   string `json:"target"`
 	Order    string `json:"order"`
 	DryRun   bool   `json:"dry_run"`
-	// Done says that the target was seen to lead, or leads already (AlreadyLed).
+	// Done is true if the target was seen to lead, or led already (AlreadyLed).
 	Done       bool `json:"done"`
 	AlreadyLed bool `json:"already_led,omitempty"`
-	// Leader is who is to drain, Back who are to requeue, in order. Overtaken are those
-	// behind whom they fall.
+	// Leader is the candidate that is to drain, Back are those that are to requeue, in order.
+	// Overtaken are those that are in front of Back after that.
 	Leader    *member  `json:"leader,omitempty"`
 	Back      []member `json:"back"`
 	Overtaken []member `json:"overtaken,omitempty"`
 	Foreign   []string `json:"foreign,omitempty"`
-	// Moved are those who have requeued.
+	// Moved are the candidates that have requeued.
 	Moved    []member `json:"moved,omitempty"`
 	Drained  bool     `json:"drained"`
 	NowLeads *member  `json:"now_leads,omitempty"`
-	// Error is why it was not done, Reason the word for a refusal, and Who the candidates that it is
-	// about.
+	// Error is why the transfer was not done, Reason the word for a refusal, and Who the candidates
+	// that the refusal is about.
 	Error  string   `json:"error,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Who    []member `json:"who,omitempty"`
@@ -256,7 +256,7 @@ type handover struct {
 	target *member
 }
 
-// memberOf returns nil for none.
+// memberOf returns nil for the zero candidate.
 func memberOf(c eldest.Candidate) *member {
 	if c.Token == 0 {
 		return nil
@@ -272,13 +272,13 @@ func membersOf(candidates []eldest.Candidate) []member {
 	return all
 }
 
-// takePlan notes what is to be done.
+// takePlan records what is to be done.
 func (h *handover) takePlan(p transfer.Plan) {
 	h.Leader, h.target = memberOf(p.Leader), memberOf(p.Target)
 	h.Back, h.Overtaken, h.Foreign = membersOf(p.Back), membersOf(p.Overtaken), p.Foreign
 }
 
-// ended notes why it was not done; nil is nothing.
+// ended records why the transfer was not done; nil records nothing.
 func (h *handover) ended(err error) {
 	if err == nil {
 		return
@@ -289,7 +289,7 @@ func (h *handover) ended(err error) {
 	}
 }
 
-// text writes it for people.
+// text writes the report for people.
 func (h *handover) text(w io.Writer) {
 	switch {
 	case h.AlreadyLed:
@@ -310,7 +310,7 @@ func (h *handover) text(w io.Writer) {
 	}
 }
 
-// table lists who is to do what, in order.
+// table lists what each candidate is to do, in order.
 func (h *handover) table(w io.Writer) {
 	row := func(what string, m member) string {
 		return fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(m.Key), m.Token, shownValue(m.value))

@@ -22,14 +22,14 @@ type candidateJSON struct {
 	valueJSON
 }
 
-// valueJSON is a value: any bytes, while JSON knows text only.
+// valueJSON is a value in JSON. A value can be any bytes; JSON has only text.
 type valueJSON struct {
-	// Value is the text; where the value is not UTF-8, what of it can be shown.
+	// Value is the text; if the value is not UTF-8, the part of it that can be shown.
 	Value string `json:"value"`
-	// Base64 is the value, exactly, where Value is not.
+	// Base64 is the exact value, if Value is not.
 	Base64 string `json:"value_base64,omitempty"`
-	// Node, Address, Instance and Priority are what a node of a service tells of itself in the
-	// value; empty or 0 where it does not say, and for all other values.
+	// Node, Address, Instance and Priority are what a node of a service writes about itself in the
+	// value; empty or 0 if it does not, and for all other values.
 	Node     string `json:"node,omitempty"`
 	Address  string `json:"address,omitempty"`
 	Instance string `json:"instance,omitempty"`
@@ -57,12 +57,11 @@ func valueForJSON(value []byte) valueJSON {
 // hexLease renders a lease ID as in keys.
 func hexLease(id int64) string { return strconv.FormatInt(id, 16) }
 
-// nodeOf returns what a value says of a node, if it is one that package elector wrote
-// (and with it curator) in its usual form. The form has no mark by which it knows
-// itself, so only a value counts that is made again, byte by byte, from what was read
-// in it: nothing is left out of what is shown. And it must have a TTL, which elector
-// always writes: that takes a control character, so no text is ever misread, also not
-// one that begins with an empty line and happens to have the right length.
+// nodeOf decodes a value that package elector (and with it curator) wrote in its default form. That
+// form has no marker, so a value counts only if encoding the decoded fields gives the same bytes:
+// then nothing is left out of what is shown. It must also have a TTL, which elector always writes.
+// The encoding of the TTL has a control character, so no text is taken for a node, not even one that
+// begins with an empty line and happens to have the right length.
 func nodeOf(value []byte) (identity.Identity, bool) {
 	node, err := identity.Protobuf{}.Decode(value)
 	if err != nil || node.TTL == 0 {
@@ -75,9 +74,8 @@ func nodeOf(value []byte) (identity.Identity, bool) {
 	return node, true
 }
 
-// shownValue renders a candidate's value for people: a node of a service by what it
-// says of itself, everything else as it is. What the value says may be anybody's claim,
-// so its parts are made printable like all text from outside.
+// shownValue renders a candidate's value for people: a node of a service by its fields, every other
+// value as it is. Values are untrusted, so the parts are made printable like all text from outside.
 func shownValue(value []byte) string {
 	node, ok := nodeOf(value)
 	if !ok {
@@ -96,7 +94,7 @@ func shownValue(value []byte) string {
 	return shown
 }
 
-// valueHelp is what --help says of values.
+// valueHelp is the part of --help about values.
 const valueHelp = `
 The value of a node of a service (elector, curator) is shown as "node NODE at ADDRESS,
 instance INSTANCE", with its priority if it has one. Where JSON has a value, it then has

@@ -27,7 +27,7 @@ func TestShownValue(t *testing.T) {
 		"\n\x02n1\x10\x03":        "node n1",
 		"\n\x02n1\x10\x03\"\x01i": "node n1, instance i",
 		"\n\x02n1\x10\x03(\x01":   "node n1, priority -1",
-		// Safe for terminals, part by part.
+		// Each part is made safe for terminals.
 		encoded(t, identity.Identity{NodeID: "\x1b[2J", Address: " \u202e", TTL: 1}): `node "\x1b[2J" at " \u202e"`,
 
 		// Not what elector writes: shown as it is.
@@ -50,7 +50,7 @@ func TestShownValue(t *testing.T) {
 	}
 }
 
-// FuzzNodeOf: what is shown of a node is all that the value says, and no text is a node.
+// FuzzNodeOf: all that a value contains of a node is shown, and no text is taken for a node.
 func FuzzNodeOf(f *testing.F) {
 	f.Add([]byte("\n\x02n1\x10\x03"))
 	f.Add([]byte("\n\x02n1\x10\x03\x1a\x03h:1\"\x02ab"))
@@ -68,8 +68,8 @@ func FuzzNodeOf(f *testing.F) {
 	})
 }
 
-// A node with a priority yields to a higher one; one without never does, and what is no
-// node has none.
+// A node with a priority yields to a node with a higher one. A node without one never yields, and a
+// candidate that is no node has none.
 func TestNodeYields(t *testing.T) {
 	of := func(priority int32) eldest.Candidate {
 		return eldest.Candidate{Value: []byte(encoded(t, identity.Identity{NodeID: "n", TTL: time.Second, Priority: priority}))}

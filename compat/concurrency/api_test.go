@@ -26,9 +26,9 @@ const (
 	theirPath = "go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// Every exported identifier of etcd's package is here, of the same kind and type but for
-// the package's path, and so is every exported method; constants have the same values.
-// Nothing more is exported, or programs could not go back.
+// Every exported identifier and method of etcd's package exists here, with the same kind and type
+// except for the package's path; constants have the same values. Nothing more is exported, so that
+// programs can go back to etcd's package.
 func TestSameAPI(t *testing.T) {
 	t.Parallel()
 	ours, theirs := load(t)
@@ -69,7 +69,7 @@ func assertTrue(t *testing.T, ok bool, format string, args ...any) bool {
 	return ok
 }
 
-// The texts of the errors are the same, for they end up in logs that somebody searches.
+// The texts of the errors are the same, because people search for them in logs.
 func TestSameErrors(t *testing.T) {
 	for _, pair := range [][2]error{
 		{concurrency.ErrElectionNotLeader, their.ErrElectionNotLeader},
@@ -82,8 +82,7 @@ func TestSameErrors(t *testing.T) {
 	}
 }
 
-// Transactional memory is the only thing that is taken from etcd's package, and one file
-// the only place.
+// Only transactional memory is imported from etcd's package, and only in one file.
 func TestOnlySTMIsEtcds(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -114,7 +113,7 @@ func TestOnlySTMIsEtcds(t *testing.T) {
 	})
 }
 
-// load reads the types of both packages, from what the compiler wrote of them.
+// load reads the types of both packages from the compiler's export data.
 func load(t *testing.T) (ours, theirs *types.Package) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", ourPath, theirPath).Output()
@@ -132,8 +131,8 @@ func load(t *testing.T) (ours, theirs *types.Package) {
 	return ours, theirs
 }
 
-// text prints a type without the paths of the two packages and without the names of
-// parameters, which are no part of it.
+// text returns a type as text, without the paths of the two packages and without the names of
+// parameters, which are not part of the type.
 func text(of types.Type) string {
 	if f, ok := of.(*types.Signature); ok {
 		of = types.NewSignatureType(nil, nil, nil, nameless(f.Params()), nameless(f.Results()), f.Variadic())
@@ -154,8 +153,8 @@ func nameless(of *types.Tuple) *types.Tuple {
 	return types.NewTuple(all...)
 }
 
-// shape is what users of a type see: its methods, its exported fields, and what it is
-// where it is no struct.
+// shape returns what users of a type see: its methods, its exported fields, and its underlying type
+// if that is no struct.
 func shape(of types.Type) []string {
 	seen := []string{}
 	methods := types.NewMethodSet(types.NewPointer(of))

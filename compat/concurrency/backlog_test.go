@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A reader who does not read costs a thousand values and no more, misses the oldest of
-// them, and gets the newest, in order; then the end.
+// For a reader that does not read, a thousand values are kept and no more. Such a reader misses the
+// oldest values, and receives the newest ones in order, and then the end.
 func TestSlowReader(t *testing.T) {
 	f := &feed{more: make(chan struct{}, 1)}
 	const last = 10_000
@@ -38,7 +38,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A reader who keeps up misses nothing.
+// A reader that keeps up misses nothing.
 func TestQuickReader(t *testing.T) {
 	f := &feed{more: make(chan struct{}, 1)}
 	ch := make(chan *clientv3.GetResponse)

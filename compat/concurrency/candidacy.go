@@ -22,9 +22,9 @@ import (
 
 // candidacy is the candidate of a session with one key. All elections and mutexes of the session
 // with that key share it: a second campaign on a session is a proclaim, and a session can lock
-// again what it has locked. So it counts who needs the key, which is deleted for the last one that
-// gives up, and for any that resigns or unlocks. What happens to the key is decided by the machine
-// of package core.
+// again what it has locked. So it counts its users. The key is deleted when the last user gives up,
+// and when any user resigns or unlocks. The state machine of package core decides what happens to
+// the key.
 type candidacy struct {
 	group *group
 	name  loop.Name
@@ -33,15 +33,15 @@ type candidacy struct {
 
 	// The mutex of the group guards what follows.
 	machine *loop.Candidate
-	users   int // calls that need it
-	// calls are campaigns and locks under way; held counts the elections and mutexes that lead
-	// with the present life, led the elections among them: the session ends when the key of
-	// one is deleted by others.
+	users   int // calls that use it
+	// calls counts the campaigns and locks in progress. held counts the elections and mutexes that
+	// lead with the key's present create revision, led the elections among them: the session ends
+	// when the key of one is deleted by others.
 	calls, held, led int
-	// value is what the key had when it was registered, registered etcd's answer to that.
+	// value is the value with which the key was registered, registered etcd's response to that.
 	value      string
 	registered *pb.ResponseHeader
-	// ends counts the candidacies that have ended, cause says why the last one did. over is the
+	// ends counts the candidacies that have ended; cause is why the last one ended. over is the
 	// newest token that has ended.
 	ends  int
 	cause error
@@ -61,7 +61,7 @@ func newCandidacy(g *group, election, key string) *candidacy {
 	return c
 }
 
-// take has the machine at hand. The caller holds the mutex.
+// take gets the state machine of the key. The caller holds the mutex.
 func (c *candidacy) take() (err error) {
 	c.machine, err = c.group.loop.Take(c.name, &c.user)
 	return err
@@ -92,7 +92,7 @@ func (c *candidacy) tell(s loop.Step) {
 	c.settle(s.After)
 }
 
-// settle forgets the candidacy if there is nothing to know of it. A session may lock a million
+// settle removes the candidacy when none of its state is needed: a session may lock a million
 // names, one after another. The caller holds the mutex.
 func (c *candidacy) settle(s *core.Candidate) {
 	if c.users == 0 && (s.Phase == core.Idle && !s.Owed || s.Phase == core.Lost) {
@@ -100,21 +100,21 @@ func (c *candidacy) settle(s *core.Candidate) {
 	}
 }
 
-// handle is an election or a mutex. It is called with the mutex.
+// handle is an election or a mutex. Its methods are called with the mutex.
 type handle interface {
-	// stands is told that the key is there, while a call campaigns, wins that it leads.
+	// stands is called when the key exists, while a call campaigns; wins when the candidate leads.
 	stands(c *candidacy, token eldest.Token)
 	wins(c *candidacy, token eldest.Token)
 }
 
-// win campaigns until the session's candidate in the election leads. With a value, the key has
-// that then, unless somebody has written to it later. On error the key is left to the others who
-// need it, or deleted. The error is ctx's or etcd's, bare, or wraps errGone or
+// win campaigns until the session's candidate in the election leads. If value is not nil, the key
+// then has this value, unless it was written to later. On error the key is deleted, unless other
+// calls need it. The error is ctx's or etcd's, not wrapped, or wraps errGone or
 // eldest.ErrNotElected.
 func (s *Session) win(ctx context.Context, election string, want core.Want, value *string, h handle) error {
 	if s.lost() != nil {
-		// As etcd says of a lease that is gone, and programs know to make a new session
-		// by. Why it was lost is the cause of its context.
+		// etcd's error for a lease that does not exist: programs open a new session after it. Why
+		// the session was lost is the cause of its context.
 		return rpctypes.ErrLeaseNotFound
 	}
 	if ctx.Err() != nil {
@@ -138,10 +138,10 @@ func (s *Session) win(ctx context.Context, election string, want core.Want, valu
 	return plain(ctx, s.client, err)
 }
 
-// errGone wraps why a campaign ended: its key is gone, or its session.
+// errGone wraps why a campaign ended: its key was deleted, or its session ended.
 var errGone = errors.New("the key or the session is gone")
 
-// win is Session.win, with the error as it comes.
+// win is Session.win without the conversion of the error.
 func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h handle) error {
 	all := c.group.loop
 	all.Lock()
@@ -159,17 +159,17 @@ func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h ha
 	}
 	patience := farewell
 	if c.state().Phase == core.Entering {
-		patience += requestTimeout // for its answer
+		patience += requestTimeout // for the reply to the registration
 	}
 	wait := c.machine.Leave(&c.user, err)
 	all.Unlock()
 	bounded, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = wait(bounded) // else in the background
+	_ = wait(bounded) // otherwise in the background
 	return err
 }
 
-// campaign is one attempt of win. again says that what has ended it was not meant for this call.
+// campaign is one attempt of win. again is true if another call's action has ended the attempt.
 func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string, h handle) (again bool, err error) {
 	all := c.group.loop
 	all.Lock()
@@ -186,7 +186,7 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 		c.machine.Watched(c.led > 0)
 		c.machine.Do(core.Event{Kind: core.Campaign, Want: want})
 	}
-	until := func(cond func(core.Phase) bool) error { // gives the mutex back meanwhile
+	until := func(cond func(core.Phase) bool) error { // releases the mutex meanwhile
 		machine := c.machine
 		all.Unlock()
 		err := machine.Await(ctx, func() bool { return c.ends != ends || cond(c.state().Phase) })
@@ -201,7 +201,7 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 	})
 	token := c.state().Token
 	if err == nil && !c.with(token) {
-		return true, nil // another call has begun anew
+		return true, nil // another call has started a new candidacy
 	}
 	if err == nil {
 		h.stands(c, token)
@@ -216,13 +216,14 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 	}
 	switch {
 	case errors.Is(err, errStale), ctx.Err() == nil && want != core.LeadNow && errors.Is(err, eldest.ErrNotElected):
-		return true, err // a life that was over before, or the end of another call's attempt to lead at once
+		return true, err // a key that was already deleted, or the end of another call's attempt to lead at once
 	case err == nil && c.state().Phase == core.Waiting:
 		err = eldest.ErrNotElected
 	case err == nil && c.state().Phase != core.Leading:
 		return true, nil
 	case err == nil:
-		// That it leads is a fact about etcd; that its lease lives is another.
+		// etcd has confirmed that it leads; whether its lease is still valid is a separate
+		// question.
 		if err = c.group.session.lost(); err == nil {
 			h.wins(c, c.state().Token)
 		}
@@ -230,11 +231,11 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 	return false, err
 }
 
-// errStale says that a key was gone before its watch has said so.
+// errStale means that a key was deleted before its watch has reported that.
 var errStale = errors.New("the key is gone")
 
-// join takes part in a candidacy that others began, or with a key that was there: it asks whether
-// the key is there still, and replaces its value.
+// join uses a candidacy that another call began, or a key that existed before: it checks whether
+// the key still exists, and replaces its value.
 func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string) error {
 	s, key := c.group.session, c.name.Key
 	live, end := c.group.during(ctx)
@@ -257,7 +258,7 @@ func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string)
 		err = asking.Until(live, func(once context.Context) error {
 			answer, err := put(once, s.client, key, token, s.id, *value, seen)
 			switch {
-			case errors.Is(err, errSuperseded): // by an attempt of this one, or by what may count as later
+			case errors.Is(err, errSuperseded): // by an earlier attempt of this call, or by a write that may count as later
 				return nil
 			case errors.Is(err, eldest.ErrDeposed):
 				found, at = nil, answer.Revision
@@ -277,7 +278,7 @@ func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string)
 	return errStale
 }
 
-// deposed notes that a key with this token was gone at a revision, and reports whether the
+// deposed records that a key with this token did not exist at a revision, and reports whether the
 // session has lost an election with it. The caller holds the mutex.
 func (c *candidacy) deposed(token eldest.Token, revision int64) (lost bool) {
 	if !c.with(token) {
@@ -288,8 +289,8 @@ func (c *candidacy) deposed(token eldest.Token, revision int64) (lost bool) {
 	return lost
 }
 
-// hold counts one more that leads with the present life, and watches the key for elections, if
-// the session is renewed here and can be ended. The caller holds the mutex.
+// hold counts one more user that leads with the present key. It has the key watched for elections,
+// if the session is renewed here and can be ended. The caller holds the mutex.
 func (c *candidacy) hold(leads bool) {
 	c.held++
 	if leads && !c.group.session.isReleased() {
@@ -298,8 +299,8 @@ func (c *candidacy) hold(leads bool) {
 	c.machine.Watched(c.led > 0)
 }
 
-// resign has the key with this token deleted, for all who need it, and returns etcd's answer; nil
-// if that life of the key is over. leads says that its caller leads on if it fails.
+// resign deletes the key with this token, for all users, and returns etcd's response; nil if the
+// key has another token or does not exist. leads means that the caller still leads if resign fails.
 func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) (*pb.ResponseHeader, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -346,10 +347,10 @@ func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) 
 	return nil, err
 }
 
-// proclaim replaces the value of the key with this token, once: an attempt that is given up may
-// arrive late, even after a later proclaim. leads says that its caller leads: the session ends when
-// the key is deleted by others, also of an election that was resumed, whose key has shown only now
-// that it is there.
+// proclaim replaces the value of the key with this token, with one attempt only: an attempt that is
+// given up may arrive late, even after a later proclaim. leads means that the caller leads: the
+// session then ends when the key is deleted by others, even for a resumed election, whose key is
+// known to exist only after this request.
 func (c *candidacy) proclaim(ctx context.Context, token eldest.Token, value string, leads bool) (*pb.ResponseHeader, error) {
 	s := c.group.session
 	live, end := c.group.during(ctx)

@@ -17,22 +17,22 @@ import (
 
 // The errors of elections.
 var (
-	// ErrElectionNotLeader is returned by Proclaim when this election does not lead, or
-	// not any more. What ends a campaign before its win wraps it.
+	// ErrElectionNotLeader is returned by Proclaim when this election does not lead, or not any
+	// more. The error of a campaign that ends before its win wraps it.
 	ErrElectionNotLeader = errors.New("election: not leader")
-	// ErrElectionNoLeader is returned by Leader when nobody stands.
+	// ErrElectionNoLeader is returned by Leader when there is no candidate.
 	ErrElectionNoLeader = errors.New("election: no leader")
 )
 
-// Election is an election as one session takes part in it. Made by NewElection or
+// Election is the participation of one session in an election. It is made by NewElection or
 // ResumeElection. All methods are safe for concurrent use.
 type Election struct {
 	session *Session
 	name    string
 
 	mu sync.Mutex // taken after that of the session's candidates
-	// token is that of the key with which this election is queued or leads, and own that key;
-	// 0 if it does neither. won says that it leads, calls how many campaigns are under way.
+	// token and own are the token and the key with which this election is queued or leads; token is
+	// 0 if it does neither. won is true if it leads; calls counts the campaigns in progress.
 	token eldest.Token
 	own   string
 	won   bool
@@ -45,13 +45,13 @@ type Election struct {
 // NewElection returns the election of the keys under pfx + "/". It sends nothing.
 func NewElection(s *Session, pfx string) *Election { return &Election{session: s, name: pfx} }
 
-// ResumeElection returns an election that is led already, with leaderKey, of create
-// revision leaderRev, by s. Where s has not the key's lease (see WithLease), the first
-// Proclaim binds the key to that of s. It sends nothing; the key is watched, as that of
-// other leaders, from the first Proclaim on.
+// ResumeElection returns an election that s already leads, with leaderKey, of create revision
+// leaderRev. If s has another lease than the key (see WithLease), the first Proclaim binds the key
+// to the lease of s. ResumeElection sends nothing; the key is watched, like that of other leaders,
+// from the first Proclaim on.
 //
-// pfx is that of NewElection. One with the slash that etcd's package needs here is
-// understood as well, where leaderKey shows that it is meant so.
+// pfx is that of NewElection. A prefix with the slash that etcd's package needs here is accepted as
+// well, if leaderKey shows that it is meant so.
 func ResumeElection(s *Session, pfx string, leaderKey string, leaderRev int64) *Election {
 	if name, ok := strings.CutSuffix(pfx, "/"); ok {
 		if _, err := keys.Parse(name, leaderKey); err == nil {
@@ -65,16 +65,17 @@ func ResumeElection(s *Session, pfx string, leaderKey string, leaderRev int64) *
 	return e
 }
 
-// Campaign stands for election with a value and blocks until this session leads. Where it
-// leads or stands already, by this election or another one with the same prefix, the
-// campaign takes that place and proclaims the value, unless a later one is there by then.
+// Campaign campaigns with a value and blocks until this session leads. If the session already leads
+// or is queued, by this election or another one with the same prefix, the campaign joins that
+// candidacy and proclaims the value, unless a later value is there by then.
 //
-// When ctx ends before the win it returns ctx's error, and the key is gone; where etcd does
-// not say so within a second, or 3 s during the registration, it is removed in the background. So it is after every other
-// error: ErrElectionNotLeader, wrapped with the reason, when somebody takes the key away or
-// the session is lost meanwhile, and what etcd refused. Of a session that was lost before it
-// is rpctypes.ErrLeaseNotFound, bare. While etcd is away it waits. A place that was taken
-// before the call, or by another call, is kept.
+// If ctx ends before the win, Campaign returns ctx's error, and the key has been deleted; if etcd
+// does not confirm that within a second, or 3 s during the registration, the key is deleted in the
+// background. This also holds after every other error: ErrElectionNotLeader, wrapped with the
+// reason, if the key is deleted by others or the session is lost meanwhile; or etcd's error, if
+// etcd refuses. If the session was lost before the call, the error is rpctypes.ErrLeaseNotFound,
+// not wrapped. While etcd is unavailable Campaign waits. A position in the queue from before the
+// call, or of another call, is kept.
 func (e *Election) Campaign(ctx context.Context, val string) error {
 	e.mu.Lock()
 	e.calls++
@@ -115,10 +116,10 @@ func (e *Election) wins(c *candidacy, token eldest.Token) {
 	e.won, e.key, e.rev, e.hdr = true, e.own, int64(token), c.registered
 }
 
-// drop forgets the key. The caller holds mu.
+// drop clears the key. The caller holds mu.
 func (e *Election) drop() { e.token, e.own, e.key, e.won = 0, "", "", false }
 
-// lose forgets the key if it has this token still.
+// lose clears the key if it still has this token.
 func (e *Election) lose(token eldest.Token) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,17 +128,17 @@ func (e *Election) lose(token eldest.Token) {
 	}
 }
 
-// present is the key of this election.
+// present returns the key of this election.
 func (e *Election) present() (own string, token eldest.Token, won bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.own, e.token, e.won
 }
 
-// Proclaim replaces the value, in one request, of the leader or, during a campaign, of the
-// waiting candidate. It blocks until etcd has answered, ctx ends or the session is lost.
-// When the leadership is lost it returns ErrElectionNotLeader, each time. The key is bound
-// to the session's lease by it, also one that was resumed and had another lease.
+// Proclaim replaces the value, in one request, of the leader or, during a campaign, of the waiting
+// candidate. It blocks until etcd has responded, ctx ends or the session is lost. After the
+// leadership is lost it returns ErrElectionNotLeader, each time. Proclaim binds the key to the
+// session's lease, even a key that was resumed and had another lease.
 func (e *Election) Proclaim(ctx context.Context, val string) error {
 	key, token, won := e.present()
 	if token == 0 {
@@ -164,11 +165,10 @@ func (e *Election) Proclaim(ctx context.Context, val string) error {
 	return plain(ctx, s.client, err)
 }
 
-// Resign takes the key away, of a leader or, during a campaign, of the waiting candidate,
-// and the next one leads. It blocks until etcd has confirmed that, for at most the session's
-// TTL, or until ctx ends. On error it may lead on, and it can be called again; if the key
-// turns out to be gone, the session of a leader ends. An election that does not stand has
-// nothing to resign.
+// Resign deletes the key of a leader or, during a campaign, of the waiting candidate, and the next
+// candidate leads. It blocks until etcd has confirmed that, for at most the session's TTL, or until
+// ctx ends. On error the session may still lead, and Resign can be called again; if the key turns
+// out to be deleted, the session of a leader ends. Without a candidacy Resign does nothing.
 func (e *Election) Resign(ctx context.Context) error {
 	key, token, won := e.present()
 	if token == 0 {
@@ -189,8 +189,9 @@ func (e *Election) Resign(ctx context.Context) error {
 	return nil
 }
 
-// Leader asks who leads, and returns the leader's key as the only one of the response. It
-// blocks until etcd has answered or ctx ends. Nobody: ErrElectionNoLeader.
+// Leader reads the present leader, and returns the leader's key as the only one of the response. It
+// blocks until etcd has responded or ctx ends. If there is no leader, it returns
+// ErrElectionNoLeader.
 func (e *Election) Leader(ctx context.Context) (*clientv3.GetResponse, error) {
 	client := e.session.client
 	var resp *clientv3.GetResponse
@@ -207,7 +208,7 @@ func (e *Election) Leader(ctx context.Context) (*clientv3.GetResponse, error) {
 	return resp, nil
 }
 
-// Key returns the leader's key while this election leads, as far as it knows; empty
+// Key returns the leader's key while this election leads, as far as it has been notified; empty
 // otherwise.
 func (e *Election) Key() string {
 	e.mu.Lock()
@@ -215,16 +216,16 @@ func (e *Election) Key() string {
 	return e.key
 }
 
-// Rev returns the create revision of the leader's key: the token by which this tenure is
-// told from all others. It stays after the end.
+// Rev returns the create revision of the leader's key: the token that distinguishes this tenure
+// from all others. It remains after the end.
 func (e *Election) Rev() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.rev
 }
 
-// Header returns the header of etcd's last answer to a campaign that was won, a proclaim
-// or a resignation of this election; nil before.
+// Header returns the header of etcd's last response to a campaign that was won, a proclaim or a
+// resignation of this election; nil before that.
 func (e *Election) Header() *pb.ResponseHeader {
 	e.mu.Lock()
 	defer e.mu.Unlock()

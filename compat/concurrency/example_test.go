@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A program as it was written for etcd's package: only the import is another one.
+// A program that was written for etcd's package: only the import differs.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

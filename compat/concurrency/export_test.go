@@ -1,6 +1,6 @@
 package concurrency
 
-// Slots counts the keys of which a session knows anything.
+// Slots returns the number of keys for which a session has state.
 func Slots(s *Session) int {
 	s.mu.Lock()
 	g := s.group

@@ -14,7 +14,7 @@ import (
 
 func keyOf(s *concurrency.Session, pfx string) string { return fmt.Sprintf("%s/%x", pfx, s.Lease()) }
 
-// Changes of one transaction are one change: a leader whose key is gone is not shown.
+// Changes of one transaction are one change: a leader whose key is deleted is not reported.
 func TestOneTransaction(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -34,7 +34,7 @@ func TestOneTransaction(t *testing.T) {
 	require.Equal(t, second.Rev(), got.Kvs[0].CreateRevision)
 }
 
-// Observers end with their client as well, and whether anybody reads or not.
+// Observers also end with their client, whether their channels are read or not.
 func TestObserversEnd(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/eldest-io/eldest/internal/loop"
 )
 
-// group is the candidates of a session, by their keys. A session that was released can campaign
-// still, and nothing tells when it does so for the last time. So its group ends when no call needs
-// it, and the next call makes another one: what is led goes on in etcd, and its handles know it.
+// group has the candidates of a session, by their keys. A released session can still campaign, and
+// its last campaign cannot be recognised. So its group ends when no call needs it, and the next
+// call makes another one: leaderships continue in etcd, and their handles have the tokens.
 type group struct {
 	session *Session
 	loop    *loop.Session
@@ -69,8 +69,9 @@ func (g *group) look() {
 	}
 }
 
-// during returns ctx, ended with the group as well: with the loss of the session. That a session is
-// released ends nothing: who has taken the lease over keeps the keys.
+// during returns a context that ends with ctx or with the group, and so with the loss of the
+// session. The release of a session ends nothing: a session that has resumed the lease keeps the
+// keys.
 func (g *group) during(ctx context.Context) (live context.Context, end func()) {
 	live, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })
@@ -88,7 +89,7 @@ func (g *group) machines() (all []*loop.Candidate) {
 	return all
 }
 
-// end ends the group; what its candidates remove is not waited for. It may be called again.
+// end ends the group; it does not wait for deletions by its candidates. It may be called again.
 func (g *group) end(cause error) {
 	g.session.mu.Lock()
 	g.leave()
@@ -97,15 +98,15 @@ func (g *group) end(cause error) {
 	g.loop.End()
 }
 
-// leave has no call join the group any more. The caller holds the session's mu.
+// leave prevents calls from joining the group. The caller holds the session's mu.
 func (g *group) leave() {
 	if g.session.group == g {
 		g.session.group = nil
 	}
 }
 
-// quiet ends the group of a session that has ended, when no call needs it. Keys that are being
-// deleted have a TTL for that. It does not block.
+// quiet ends the group of a session that has ended, when no call needs it. Deletions of keys have a
+// TTL to complete. It does not block.
 func (g *group) quiet() {
 	s := g.session
 	s.tasks.Go(func() {
@@ -115,7 +116,7 @@ func (g *group) quiet() {
 			_ = m.Await(ctx, func() bool { return m.State().Phase != core.Leaving && m.State().Phase != core.Entering })
 		}
 		s.mu.Lock()
-		over := g.calls == 0 // else the last of them comes here
+		over := g.calls == 0 // otherwise the last of them calls quiet
 		if over {
 			g.leave()
 		}

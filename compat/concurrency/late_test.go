@@ -16,15 +16,15 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// lateKV holds the first transaction after some back until it is let go, and leaves its
-// sender without an answer.
+// lateKV holds back the first transaction after a number of others until it is released; its sender
+// receives no reply.
 type lateKV struct {
 	clientv3.KV
-	after atomic.Int64  // how many come before it
-	held  chan struct{} // closed when it is held
-	let   chan struct{} // closed to let it go
-	sent  chan error    // how it went
-	// looked counts the reads with which watches begin that were answered.
+	after atomic.Int64  // the number of transactions before it
+	held  chan struct{} // closed when it is held back
+	let   chan struct{} // closed to release it
+	sent  chan error    // its result
+	// looked counts the completed reads with which watches begin.
 	looked atomic.Int64
 }
 
@@ -57,16 +57,16 @@ func (kv *lateKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	return nil, t.Context.Err()
 }
 
-// errRefused is how a transaction went whose comparison was false.
+// errRefused is the result of a transaction whose comparison was false.
 var errRefused = errors.New("the comparison was false")
 
-// A campaign of a leader proclaims its value, and sends that again where no answer comes.
-// What it had given up does not replace what was proclaimed since.
+// A campaign of a leader proclaims its value, and repeats the request if there is no reply. An
+// attempt that it has given up does not replace a value that was proclaimed since.
 func TestLateProclaim(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	kv := newLateKV(cli.KV)
-	kv.after.Store(2) // the registration, and that of the second campaign, which finds it
+	kv.after.Store(2) // the registration, and that of the second campaign, which finds the key
 	cli.KV = kv
 	s, ctx := session(t, cli), etcdtest.Context(t)
 	e := concurrency.NewElection(s, t.Name())
@@ -80,8 +80,8 @@ func TestLateProclaim(t *testing.T) {
 	require.Equal(t, "three", string(resp.Kvs[0].Value))
 }
 
-// A registration that arrives when its campaign, or its lock, has long been given up leaves
-// no ghost, however late it comes, and however often the key was used since.
+// A registration that arrives long after its campaign or lock was given up leaves no orphaned key,
+// however late it arrives, and however often the key was used since.
 func TestLateRegistration(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -107,7 +107,7 @@ func TestLateRegistration(t *testing.T) {
 			s := session(t, cli)
 			stand, leave := use(s, t.Name())
 			given, cancel := context.WithCancel(etcdtest.Context(t))
-			go func() { <-kv.held; cancel() }() // given up while it is under way
+			go func() { <-kv.held; cancel() }() // given up while it is in flight
 			require.Equal(t, context.Canceled, stand(given))
 			require.NoError(t, stand(etcdtest.Context(t)), "the key is of no use any more")
 			require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "it was swept under its holder")
@@ -121,7 +121,7 @@ func TestLateRegistration(t *testing.T) {
 	}
 }
 
-// slowWatcher delivers no change before it is let.
+// slowWatcher delivers no change before let is closed.
 type slowWatcher struct {
 	clientv3.Watcher
 	let chan struct{}
@@ -147,11 +147,12 @@ func (w *slowWatcher) Watch(ctx context.Context, key string, opts ...clientv3.Op
 	return to
 }
 
-// What was registered and resigned, and its changes come so late that nobody stands on it
-// any more, is not what the sweep waits for: that is swept when it arrives.
+// A key was registered and resigned, and its events arrive so late that no call uses the key any
+// more. The background clean-up must not take them for the late registration: that is removed when
+// it arrives.
 //
-// Broken by a watch for late registrations that goes on while the session campaigns, and then
-// shows what was resigned.
+// The test fails if the watch for late registrations continues while the session campaigns, and
+// then reports the key that was resigned.
 func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -161,7 +162,7 @@ func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	s := session(t, cli)
 	e := concurrency.NewElection(s, t.Name())
 	given, cancel := context.WithCancel(etcdtest.Context(t))
-	go func() { <-kv.held; cancel() }() // given up while it is under way
+	go func() { <-kv.held; cancel() }() // given up while it is in flight
 	require.Equal(t, context.Canceled, e.Campaign(given, "v"))
 	etcdtest.Eventually(t, func() bool { return kv.looked.Load() > 0 }, "the sweep does not look")
 	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
@@ -172,10 +173,10 @@ func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
 }
 
-// Regression 41: a campaign is given up, and the request that removes its key is held back on
-// its way. The next campaign of the session must not lead with that key.
+// Regression 41: a campaign is given up, and the request that deletes its key is held back. The
+// next campaign of the session must not lead with that key.
 //
-// Broken by adopting a key that is to be removed.
+// The test fails if a key that is to be deleted is adopted.
 func TestLateRemovalEndsNoLaterTenure(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -216,7 +217,7 @@ func revision(t *testing.T, cli *clientv3.Client, key string) int64 {
 	return resp.Kvs[0].CreateRevision
 }
 
-// Keys that are no candidates', and one that was put by hand at the session's own place.
+// Keys that are no candidates', and a key that was put directly with the name of the session's key.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -251,10 +252,10 @@ func TestForeignKeys(t *testing.T) {
 	require.Empty(t, byHand.Key())
 }
 
-// Regression 41: a resignation has failed, and its delete is on the way. The next campaign of
-// the session enters the queue anew.
+// Regression 41: a resignation has failed, and its delete request is in flight. The next campaign
+// of the session enters the queue anew.
 //
-// Broken by a resignation that dooms nothing.
+// The test fails if a resignation does not mark its token as doomed.
 func TestLateResignationEndsNoLaterTenure(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -276,7 +277,7 @@ func TestLateResignationEndsNoLaterTenure(t *testing.T) {
 	require.NoError(t, s.Ctx().Err())
 }
 
-// Regression 41: the same of a mutex, where nobody would notice that two sessions hold it.
+// Regression 41: the same for a mutex, where two sessions would hold it without noticing.
 func TestLateUnlockUnlocksNoLaterLock(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -296,10 +297,10 @@ func TestLateUnlockUnlocksNoLaterLock(t *testing.T) {
 	require.Equal(t, concurrency.ErrLocked, other.TryLock(etcdtest.Context(t)), "two sessions hold the mutex")
 }
 
-// Regression 45: another session takes the lease up while the removal of a key of it is on
-// its way.
+// Regression 45: another session resumes the lease while the deletion of one of its keys is in
+// flight.
 //
-// Broken by remembering for the session what is doomed.
+// The test fails if doomed tokens are kept for the session and not for the lease.
 func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -329,10 +330,10 @@ func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
 	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "the past of the lease has ended the tenure")
 }
 
-// A registration of unknown outcome is removed by the campaign after it, which accounts for
-// it: the sweep does not take the key of another session of the lease for it.
+// A registration of unknown outcome is removed by the next campaign, and then counts as done: the
+// background clean-up does not take the key of another session of the lease for it.
 //
-// Broken by not accounting for it.
+// The test fails if the registration does not count as done.
 func TestSweepLeavesTheKeyOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -377,10 +378,10 @@ func TestSweepLeavesTheKeyOfAnotherSession(t *testing.T) {
 	require.NoError(t, other.Ctx().Err())
 }
 
-// Regression 45: a session is closed, and its revocation is on the way. Who takes the lease up
-// gets a session that is over, as of a lease that is gone.
+// Regression 45: a session is closed, and its revocation is in flight. A session that resumes the
+// lease is done, as with an expired lease.
 //
-// Broken by a Close that does not note what it sends.
+// The test fails if Close does not record its request.
 func TestLateRevocationEndsNoLaterSession(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

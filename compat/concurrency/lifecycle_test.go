@@ -25,7 +25,7 @@ func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOpti
 	return s
 }
 
-// count is the number of keys under a prefix.
+// count returns the number of keys under a prefix.
 func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 	t.Helper()
 	resp, err := cli.Get(etcdtest.Context(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -33,14 +33,14 @@ func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 	return resp.Count
 }
 
-// goroutines counts until the number has come down to what is wanted.
+// goroutines waits until there are no more goroutines than wanted.
 func goroutines(t testing.TB, wanted int) {
 	t.Helper()
 	etcdtest.Eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
 }
 
-// Whatever a session did, nothing of it is left when it is closed, and 200 of them leave
-// no more than one.
+// Whatever a session did, nothing of it is left when it is closed; 200 sessions leave no more than
+// one.
 func TestNothingIsLeft(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	before := 0
@@ -72,13 +72,13 @@ func TestNothingIsLeft(t *testing.T) {
 	require.Zero(t, count(t, cli, t.Name()))
 }
 
-// One session may lock any number of names, one after another, and keeps nothing of them.
+// One session may lock any number of names, one after another, and keeps no state of them.
 func TestManyNames(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := session(t, cli)
 	warm := func(n int) {
 		for i := range n {
-			ctx := etcdtest.Context(t) // for each, however many there are
+			ctx := etcdtest.Context(t) // one for each name
 			m := concurrency.NewMutex(s, fmt.Sprintf("%s-%d", t.Name(), i))
 			require.NoError(t, m.Lock(ctx))
 			require.NoError(t, m.Unlock(ctx))
@@ -94,8 +94,8 @@ func TestManyNames(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
 }
 
-// Handles may be shared: any number of goroutines campaign, proclaim, resign, lock, unlock
-// and ask on one session, one election and one mutex.
+// Handles may be shared: any number of goroutines campaign, proclaim, resign, lock, unlock and read
+// with one session, one election and one mutex.
 func TestConcurrentSafe(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -131,7 +131,7 @@ func TestConcurrentSafe(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The context of a session says why it has ended, and Done is closed by then.
+// The context of a session has the reason of its end, and Done is closed by then.
 func TestCause(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -163,7 +163,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// A program that is told of the loss by the context finds Done closed.
+// A program that waits for the end of the context finds Done closed.
 func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
@@ -195,8 +195,8 @@ func TestBadInput(t *testing.T) {
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
-// A client that was put together from parts may have nobody to confirm renewals. It works
-// as with etcd's package: opening a session, taking up its lease, and leading.
+// A client that was assembled from parts may have no Cluster that confirms renewals. It works as
+// with etcd's package: opening a session, resuming its lease, and leading.
 func TestClientWithoutACluster(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	parts := clientv3.NewCtxClient(t.Context())

@@ -2,11 +2,11 @@ package concurrency
 
 import "sync"
 
-// locker is a mutex behind the interface of package sync.
+// locker is a mutex with the interface of package sync.
 type locker struct{ mutex *Mutex }
 
-// NewLocker returns a mutex as a sync.Locker, under the client's context. Lock and Unlock
-// panic where Mutex would return an error: it has no other way of saying so.
+// NewLocker returns a mutex as a sync.Locker, with the client's context. Lock and Unlock panic
+// where Mutex would return an error, because a sync.Locker cannot return one.
 func NewLocker(s *Session, pfx string) sync.Locker { return &locker{NewMutex(s, pfx)} }
 
 func (l *locker) Lock() {

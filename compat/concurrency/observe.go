@@ -15,15 +15,15 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Observe returns a channel on which the leader's key comes, as the only one of a
-// response: first the present one, without waiting for anything to happen, then each value
-// that the leader proclaims, and each new leader. It goes on after compactions, partitions
-// and restarts of etcd, behind which values may be missing, as they are for a reader who
-// is a thousand of them behind; the newest one always comes. That nobody leads is not
-// told.
+// Observe returns a channel that receives the leader's key, as the only one of a response: at once
+// the present one, then each value that the leader proclaims, and each new leader. It continues
+// after compactions, partitions and restarts of etcd. Values may be missing after these, and for a
+// reader that is a thousand values behind; the newest one always arrives. The absence of a leader
+// is not reported.
 //
-// The channel is closed when ctx ends, when the client is closed, or when etcd refuses for
-// good. One of these must come, or be read for: two goroutines belong to the channel.
+// The channel is closed when ctx ends, when the client is closed, or when etcd refuses permanently.
+// One of these must happen, because two goroutines belong to the channel; after a refusal the
+// remaining values must also be read.
 func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
 	ch := make(chan *clientv3.GetResponse)
 	f := &feed{more: make(chan struct{}, 1)}
@@ -46,7 +46,7 @@ func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
 // backlog is how many values may wait for a reader.
 const backlog = 1000
 
-// feed is what goes from the watch to the reader. The one never waits for the other.
+// feed passes responses from the watch to the reader. The watch never waits for the reader.
 type feed struct {
 	mu      sync.Mutex
 	waiting []*clientv3.GetResponse
@@ -57,7 +57,7 @@ type feed struct {
 func (f *feed) add(resp *clientv3.GetResponse) {
 	f.mu.Lock()
 	if len(f.waiting) == backlog {
-		f.waiting = append(f.waiting[:0], f.waiting[1:]...) // the oldest is worth the least
+		f.waiting = append(f.waiting[:0], f.waiting[1:]...) // drop the oldest
 	}
 	f.waiting = append(f.waiting, resp)
 	f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *feed) next() (resp *clientv3.GetResponse, over bool) {
 	return resp, false
 }
 
-// deliver hands over what is added until ctx ends, or nothing more can come.
+// deliver sends the responses of the feed until ctx ends, or the feed has ended.
 func (f *feed) deliver(ctx context.Context, ch chan<- *clientv3.GetResponse) {
 	for {
 		resp, over := f.next()
@@ -113,8 +113,8 @@ func (f *feed) deliver(ctx context.Context, ch chan<- *clientv3.GetResponse) {
 	}
 }
 
-// follow adds each new leader and each new value of a leader, until ctx ends or etcd
-// refuses for good.
+// follow adds each new leader and each new value of a leader, until ctx ends or etcd refuses
+// permanently.
 func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 	v := view.View{Election: name}
 	var last *mvccpb.KeyValue
@@ -126,7 +126,7 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 			return
 		}
 		last = leader
-		// Copies: the reader may change what it was given, and the view needs its own.
+		// Copies: the reader may change the response, and the view needs its own.
 		at := proto.Clone(header).(*pb.ResponseHeader)
 		at.Revision = revision
 		f.add(&clientv3.GetResponse{Header: at, Kvs: []*mvccpb.KeyValue{proto.Clone(leader).(*mvccpb.KeyValue)}, Count: 1})
@@ -150,8 +150,8 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 	})
 }
 
-// first reads who leads: the oldest candidate's key alone, or none. Where other keys stand
-// before it, everything is read.
+// first reads the present leader: the oldest candidate's key alone, or none. If other keys are
+// older, all keys are read.
 func first(ctx context.Context, kv clientv3.KV, name string) (*clientv3.GetResponse, error) {
 	begin, end := keys.Range(name)
 	eldest := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}

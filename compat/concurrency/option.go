@@ -10,7 +10,7 @@ import (
 // defaultTTL is that of etcd's package, in seconds.
 const defaultTTL = 60
 
-// sessionOptions are what the options of NewSession say.
+// sessionOptions are the settings of NewSession's options.
 type sessionOptions struct {
 	ttl     int // in seconds
 	leaseID clientv3.LeaseID
@@ -20,8 +20,8 @@ type sessionOptions struct {
 // SessionOption configures NewSession. The logger is the client's.
 type SessionOption func(*sessionOptions, *zap.Logger)
 
-// WithTTL sets the session's TTL in seconds; the server may grant more. One that is not
-// positive is warned of in the client's log and changes nothing. 60 s without this option.
+// WithTTL sets the session's TTL in seconds; the server may grant more. A TTL that is not positive
+// changes nothing, and the client's logger gets a warning. The default is 60 s.
 func WithTTL(ttl int) SessionOption {
 	return func(o *sessionOptions, lg *zap.Logger) {
 		if ttl <= 0 {
@@ -32,17 +32,17 @@ func WithTTL(ttl int) SessionOption {
 	}
 }
 
-// WithLease has the session renew a lease that exists instead of one of its own, as after
-// a restart of the process. NewSession then renews it once before it returns; of a lease
-// that is gone, or that nobody confirms within 5 s, it makes a session that is done
-// already. 0 means a lease of its own; a negative one is taken for gone, unasked.
+// WithLease makes the session renew an existing lease instead of a new one, for example after a
+// restart of the process. NewSession then renews it once before it returns; if the lease has
+// expired, or is not confirmed within 5 s, NewSession returns a session that is done already. 0
+// means a new lease; a negative ID counts as an expired lease, without a request.
 func WithLease(leaseID clientv3.LeaseID) SessionOption {
 	return func(o *sessionOptions, _ *zap.Logger) { o.leaseID = leaseID }
 }
 
-// WithContext bounds NewSession, the session's life and Close with ctx instead of the
-// client's context. When ctx ends, the lease is no longer renewed, and is left to expire;
-// Close can then not revoke it any more.
+// WithContext bounds NewSession, the session and Close with ctx instead of the client's context.
+// When ctx ends, the lease is no longer renewed, and is left to expire; Close can then not revoke
+// it any more.
 func WithContext(ctx context.Context) SessionOption {
 	return func(o *sessionOptions, _ *zap.Logger) { o.ctx = ctx }
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// requestTimeout bounds a single attempt: a member that swallows requests costs this
-// much, then another one is asked.
+// requestTimeout bounds a single attempt: if a member does not respond for this long, the request
+// is sent to another one.
 const requestTimeout = 2 * time.Second
 
 func policy(client *clientv3.Client) retryrpc.Policy {
 	return retryrpc.Policy{Client: client, Timeout: requestTimeout, Backoff: retry.Default()}
 }
 
-// life returns the context that ends when the client is closed; never, if the program has
-// put the client together from parts.
+// life returns the context that ends when the client is closed. It never ends if the program has
+// assembled the client from parts.
 func life(client *clientv3.Client) context.Context {
 	if ctx := client.Ctx(); ctx != nil {
 		return ctx
@@ -34,8 +34,8 @@ func life(client *clientv3.Client) context.Context {
 	return context.Background()
 }
 
-// plain returns the error that programs know from etcd's package, which compare without
-// errors.Is: that of their context, or etcd's own, bare.
+// plain returns the error that programs expect from etcd's package, because they compare it without
+// errors.Is: that of their context, or etcd's own, not wrapped.
 func plain(ctx context.Context, client *clientv3.Client, err error) error {
 	var etcd rpctypes.EtcdError
 	var halted clientv3.ErrKeepAliveHalted
@@ -54,13 +54,13 @@ func plain(ctx context.Context, client *clientv3.Client, err error) error {
 	return fmt.Errorf("concurrency: %w", err)
 }
 
-// errSuperseded says that the key has been written to since it was seen.
+// errSuperseded means that the key has been written to since it was read.
 var errSuperseded = errors.New("a later value is there")
 
-// put replaces the value of a key in one request, if it has the token and, where seen is
-// positive, was not written to after revision seen. Else the error wraps eldest.ErrDeposed, or
-// is errSuperseded. The key is bound to the lease, as in etcd's package; it names another one
-// if the leadership was resumed by a session with a lease of its own.
+// put replaces the value of a key in one request, if the key has the token and, if seen is
+// positive, was not written to after revision seen. Otherwise the error wraps eldest.ErrDeposed, or
+// is errSuperseded. The key is bound to the lease, as in etcd's package; the key's name contains
+// another lease if the leadership was resumed by a session with a lease of its own.
 func put(ctx context.Context, kv clientv3.KV, key string, token eldest.Token, lease clientv3.LeaseID, value string, seen int64) (*pb.ResponseHeader, error) {
 	same := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))}
 	if seen > 0 {
@@ -86,7 +86,7 @@ func put(ctx context.Context, kv clientv3.KV, key string, token eldest.Token, le
 	return resp.Header, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
 }
 
-// recorder is a KV that keeps the header of the last answer, for Header.
+// recorder is a KV that keeps the header of the last response, for Header.
 type recorder struct {
 	clientv3.KV
 	mu     sync.Mutex
@@ -99,7 +99,7 @@ func (r *recorder) last() *pb.ResponseHeader {
 	return r.header
 }
 
-// keep keeps the newest: an answer that nobody waits for any more may be older.
+// keep keeps the newest header: a response for which no call waits any more may be older.
 func (r *recorder) keep(h *pb.ResponseHeader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *recorder) Txn(ctx context.Context) clientv3.Txn {
 	return &recordedTxn{Txn: r.KV.Txn(ctx), recorder: r}
 }
 
-// Do implements clientv3.KV; of its operations package txn sends reads.
+// Do implements clientv3.KV; package txn uses it for reads.
 func (r *recorder) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
 	resp, err := r.KV.Do(ctx, op)
 	if err == nil && resp.Get() != nil {

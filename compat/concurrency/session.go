@@ -20,9 +20,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Session is a lease that is renewed until the session ends: by Orphan or Close, with its
-// context or its client, when the lease is lost, or when somebody takes the key of an
-// election that it leads. Made by NewSession. All methods are safe for concurrent use.
+// Session is a lease that is renewed until the session ends: by Orphan or Close, with its context
+// or its client, when the lease is lost, or when the key of an election that it leads is deleted by
+// others. It is made by NewSession. All methods are safe for concurrent use.
 //
 // Invariant: Done is closed before etcd can expire the lease (see package lease).
 type Session struct {
@@ -31,36 +31,36 @@ type Session struct {
 	id     clientv3.LeaseID
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// lease is nil where the lease that was to be taken up was gone.
+	// lease is nil if the lease to be resumed did not exist any more.
 	lease *lease.Session
 	done  <-chan struct{} // closed when the lease is no longer renewed
 	over  chan struct{}   // closed when the session's own goroutine has ended
-	// source is where the watches of the session's elections and mutexes come from.
+	// source provides the watches of the session's elections and mutexes.
 	source *watch.Source
 
 	mu sync.Mutex
-	// released says that the session was ended by will: whoever took the lease over may
-	// keep its keys alive, so they may stand in elections still.
+	// released is true if the program ended the session: another session of the lease may keep its
+	// keys alive, so they may still be in elections.
 	released bool
-	// failed is why the session was lost; nil before, and if it was released.
+	// failed is the reason why the session was lost; nil before, and if it was released.
 	failed error
 	group  *group         // the candidates; nil while there are none
-	tasks  sync.WaitGroup // what ends groups
+	tasks  sync.WaitGroup // the goroutines that end groups
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
 
-// NewSession grants a lease, or takes one up (WithLease), and keeps it alive. It blocks
-// until etcd has answered, or the context of WithContext ends, or that of the client, whose
-// error it returns; else it returns what etcd refused. Of a client that was put together
-// without a Cluster no majority confirms the renewals (lease.Unconfirmed).
+// NewSession grants a lease, or resumes one (WithLease), and keeps it alive. It blocks until etcd
+// has responded, or until the context of WithContext or that of the client ends, and then returns
+// the context's error; if etcd refuses, it returns etcd's error. If the client was assembled
+// without a Cluster, no majority confirms the renewals (lease.Unconfirmed).
 func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error) {
 	if client == nil {
 		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	}
 	o := &sessionOptions{ttl: defaultTTL, ctx: client.Ctx()}
 	logger := client.GetLogger()
-	if logger == nil { // of a client put together from parts
+	if logger == nil { // the client was assembled from parts
 		logger = zap.NewNop()
 	}
 	for _, option := range opts {
@@ -91,23 +91,23 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	return s, nil
 }
 
-// takeUp is how long a lease that is to be taken up may go unconfirmed: as long as etcd's
-// client waits for its first renewal.
+// takeUp is how long a lease to be resumed may remain unconfirmed: as long as etcd's client waits
+// for its first renewal.
 const takeUp = 5 * time.Second
 
-// acquire returns the session of the lease; nil if the one to take up is not to be had.
+// acquire returns the session of the lease; nil if the lease to be resumed is not available.
 func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error) {
-	// Shared: a lease may have been handed to another session, or process, whose keys
-	// must not go because this one has lost it.
+	// Shared: the lease may have been handed to another session or process, whose keys must not be
+	// deleted because this session has lost the lease.
 	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true, Clock: clockctx.Of(o.ctx)}
-	if client.Cluster == nil { // put together from parts: nobody to ask
+	if client.Cluster == nil { // assembled from parts: no member list to ask
 		cfg.Majority = lease.Unconfirmed{}
 	}
 	switch {
 	case o.leaseID == clientv3.NoLease && o.ttl <= int(lease.MaxTTL/time.Second):
 		return lease.Open(o.ctx, cfg)
 	case o.leaseID == clientv3.NoLease:
-		// Longer than a lease of ours may be; etcd's package has no limit of its own.
+		// The TTL is longer than package lease allows; etcd's package has no limit of its own.
 		id, err := grant(o.ctx, client, o.ttl)
 		if err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error)
 		return lease.Resume(o.ctx, cfg, id)
 	}
 	if o.leaseID < 0 {
-		return nil, nil // no lease has such an ID: etcd's own servers ask for it where they need none
+		return nil, nil // no lease has such an ID: etcd's own servers pass it when they need no lease
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, takeUp)
 	defer cancel()
@@ -140,7 +140,7 @@ func grant(ctx context.Context, client *clientv3.Client, seconds int) (id client
 	return id, err
 }
 
-// run ends the session with whatever ends first.
+// run ends the session when its lease, its context or its client ends.
 func (s *Session) run() {
 	defer close(s.over)
 	select {
@@ -151,7 +151,7 @@ func (s *Session) run() {
 	s.release()
 }
 
-// release ends what is renewed here, as lost if it is, else as released.
+// release stops the renewal in this process, as lost if the session is lost, otherwise as released.
 func (s *Session) release() {
 	if s.lease == nil {
 		return
@@ -187,26 +187,26 @@ func (s *Session) lost() error {
 	return s.failed
 }
 
-// fail ends the session as lost. Done is closed before the context ends, so that a program
-// which is told by the context finds it closed.
+// fail ends the session as lost. Done is closed before the context ends, so that a program that
+// waits for the context finds Done closed.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	if s.failed == nil && !s.released {
 		s.failed = err
-		s.lease.Forfeit(err) // before anybody can learn of failed
+		s.lease.Forfeit(err) // before failed can be read
 	}
 	s.mu.Unlock()
 	s.cancel(err) // which ends run
 }
 
-// isReleased reports whether the session has ended, or never lived, and was not lost.
+// isReleased reports whether the session has ended, or was never alive, and was not lost.
 func (s *Session) isReleased() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.released
 }
 
-// newSource returns where the session's watches come from.
+// newSource returns the source of the session's watches.
 func (s *Session) newSource() *watch.Source {
 	recheck := 5 * time.Second
 	if s.lease != nil {
@@ -221,8 +221,8 @@ func (s *Session) Client() *clientv3.Client { return s.client }
 // Lease returns the ID of the session's lease.
 func (s *Session) Lease() clientv3.LeaseID { return s.id }
 
-// Ctx returns a context that carries the values of WithContext's and ends with the
-// session; context.Cause says why.
+// Ctx returns a context that carries the values of WithContext's and ends with the session;
+// context.Cause returns the reason.
 func (s *Session) Ctx() context.Context {
 	if err := s.lost(); err != nil {
 		s.cancel(err)
@@ -230,25 +230,24 @@ func (s *Session) Ctx() context.Context {
 	return s.ctx
 }
 
-// Done returns a channel that is closed when the session ends: by its deadline, which is
-// before etcd can expire the lease, at the latest. The call itself reads the clock, so
-// that after a stop of the process a look at the channel tells the truth.
+// Done returns a channel that is closed when the session ends: at the latest at its deadline, which
+// is before etcd can expire the lease. The call itself reads the clock, so that after a stop of the
+// process the channel is already closed if the deadline has passed.
 func (s *Session) Done() <-chan struct{} {
 	_ = s.lost()
 	return s.done
 }
 
-// Orphan ends the session without a word to etcd: the lease is no longer renewed here, and
-// lives until it expires, or goes on in whoever has taken it over. It returns when Done is
-// closed, at once.
+// Orphan ends the session without a request to etcd: the lease is no longer renewed here, and lives
+// until it expires, or in the session that has resumed it. It returns at once, when Done is closed.
 func (s *Session) Orphan() {
 	s.release()
 	<-s.over
 }
 
-// Close is Orphan, and revokes the lease. It blocks until etcd has answered, for at most
-// the TTL, or until the context of WithContext ends. A lease that is gone already is
-// etcd's error for that, as in etcd's package.
+// Close calls Orphan and revokes the lease. It blocks until etcd has responded, for at most the
+// TTL, or until the context of WithContext ends. If the lease does not exist any more, it returns
+// etcd's error for that, like etcd's package.
 func (s *Session) Close() error {
 	s.Orphan()
 	s.mu.Lock()
@@ -262,12 +261,12 @@ func (s *Session) Close() error {
 	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
 	defer cancel()
 	again, refused := false, true
-	past.Revoking(int64(s.id)) // until etcd has answered, nobody takes the lease up
+	past.Revoking(int64(s.id)) // until etcd has responded, no session of this process resumes the lease
 	err := policy(s.client).Until(ctx, func(once context.Context) error {
 		_, err := s.client.Revoke(once, s.id)
 		refused = refused && rpcerr.Definite(err)
 		if again && rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // it was us, and the reply was lost
+			return nil // an earlier attempt revoked it, and its reply was lost
 		}
 		again = true
 		return err

@@ -7,10 +7,10 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// Software transactional memory is neither an election nor a mutex: it stands on one
-// transaction of etcd, and none of the faults that this package is about is in it. It is
-// etcd's own, under the same names, so that one import serves a whole program. This is
-// the only file that imports etcd's package.
+// Software transactional memory is neither an election nor a mutex: it uses one transaction of
+// etcd, and has none of the faults that this package avoids. It is etcd's own, under the same
+// names, so that one import serves a whole program. This is the only file that imports etcd's
+// package.
 
 // STM is etcd's transactional memory.
 type STM = concurrency.STM
@@ -35,7 +35,7 @@ func WithIsolation(lvl Isolation) STMOption { return concurrency.WithIsolation(l
 // WithAbortContext ends the transaction with ctx.
 func WithAbortContext(ctx context.Context) STMOption { return concurrency.WithAbortContext(ctx) }
 
-// WithPrefetch has keys read before apply is called.
+// WithPrefetch reads keys before apply is called.
 func WithPrefetch(keys ...string) STMOption { return concurrency.WithPrefetch(keys...) }
 
 // NewSTM runs apply until its reads and writes have committed as one transaction.

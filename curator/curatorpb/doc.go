@@ -1,11 +1,11 @@
-// Package curatorpb is what a node of a leader-elected service says to its callers,
-// generated from curator.proto: the Curator service, which tells who leads, and
-// LostLeadership, the detail of an error that says a tenure has ended.
+// Package curatorpb has the messages that a node of a leader-elected service sends to its callers,
+// generated from curator.proto: the Curator service, which reports which node leads, and
+// LostLeadership, the detail of an error that means that a tenure has ended.
 //
-// Not guaranteed: that what a message says is still true when it is read. It is for
-// routing and for people; whoever writes as a leader writes through the tenure's guard.
+// A message may be out of date when it is read. It is for routing and for people; a leader must
+// write through the tenure's guard.
 //
-// A client that gets an Unavailable can look whether anything may have happened:
+// A client that gets an Unavailable can check whether anything may have been changed:
 //
 //	for _, detail := range status.Convert(err).Details() {
 //		if lost, ok := detail.(*curatorpb.LostLeadership); ok && lost.GetNothingApplied() {
@@ -13,8 +13,8 @@
 //		}
 //	}
 //
-// The Go code is committed. Whoever changes curator.proto runs go generate, which
-// needs nothing but Go, and commits what comes out.
+// The Go code is committed. After a change of curator.proto run go generate, which needs nothing
+// but Go, and commit the result.
 package curatorpb
 
 //go:generate ../../tests/generate/run curator/curatorpb

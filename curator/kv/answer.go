@@ -10,11 +10,11 @@ import (
 	"github.com/eldest-io/eldest/curator"
 )
 
-// answer makes the error of a guarded operation one for a gRPC handler to return.
+// answer turns the error of a guarded operation into an error that a gRPC handler returns.
 //
-// What says that the tenure is over is the curator's to answer, who is told that nothing
-// was done: each method of this service is one transaction. Everything else gets a code; the error itself stays inside, because
-// a cancelled context means something else when it was the tenure that ended.
+// An error that means that the tenure is over is left to the curator, marked that nothing was
+// applied: each method of this service is one transaction. Every other error gets a code. The error
+// itself is kept inside, because a cancelled context has another meaning if the tenure has ended.
 func answer(err error) error {
 	unknown := errors.Is(err, eldest.ErrOutcomeUnknown)
 	if !unknown && (errors.Is(err, eldest.ErrNotLeading) || errors.Is(err, eldest.ErrDeposed)) {
@@ -23,9 +23,9 @@ func answer(err error) error {
 	code := codeOf(err)
 	switch {
 	case code == codes.Canceled || code == codes.DeadlineExceeded:
-		// The caller's own doing, or the tenure's end; both leave a write open.
+		// The caller's own end, or the tenure's; after both a write may have been applied.
 	case unknown, code == codes.OK:
-		// Whatever made it so, above all UNAVAILABLE, invites to send it once more.
+		// Any other code, above all UNAVAILABLE, would invite the caller to send the write again.
 		code = codes.Unknown
 	}
 	return &failure{status: status.New(code, err.Error()), cause: err}
@@ -43,7 +43,7 @@ func codeOf(err error) codes.Code {
 	return status.Code(err)
 }
 
-// failure is a gRPC status that keeps the error that it was made of.
+// failure is a gRPC status that keeps the error from which it was made.
 type failure struct {
 	status *status.Status
 	cause  error
@@ -55,5 +55,5 @@ func (f *failure) Error() string { return f.cause.Error() }
 // Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.cause }
 
-// GRPCStatus is what gRPC sends to the caller.
+// GRPCStatus returns what gRPC sends to the caller.
 func (f *failure) GRPCStatus() *status.Status { return f.status }

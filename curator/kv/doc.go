@@ -1,8 +1,7 @@
-// Package kv is a small key-value service for a leader-elected node: Put, Append,
-// Delete, Get and List (kvpb.KV), kept in etcd. It is served by whoever leads, in a
-// tenure, and every access goes through the tenure's guard (G4): a write of a leader
-// that was deposed is refused by etcd, and so is a read, so that nobody is told what a
-// successor has long changed.
+// Package kv is a small key-value service for a leader-elected node: Put, Append, Delete, Get and
+// List (kvpb.KV), kept in etcd. The leader serves it, in a tenure, and every access goes through
+// the tenure's guard (G4): etcd refuses the writes of a deposed leader, and also its reads, so that
+// no caller receives data that a successor has long changed.
 //
 //	curator.Config{
 //		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
@@ -16,40 +15,39 @@
 //		// ...
 //	}
 //
-// Replica is a copy of all the data, for reads at nodes that do not lead and callers that
-// allow them (curator.Config.Reads). Its reads have no guard, and an age instead.
+// Replica is a copy of all the data, for reads at nodes that do not lead and callers that allow
+// them (curator.Config.Reads). Its reads have no guard, and an age instead.
 //
-// Not guaranteed: that a request is carried out at most once if its caller sends it
-// twice. A request id is for one attempt, and the service records it and does not look
-// for it. Nor is anything ever removed from the trail: it grows with every write, by
-// as much as was written. Whoever needs no evidence of long ago deletes it.
+// A request that its caller sends twice may be carried out twice: a request ID is for one attempt,
+// and the service records it but does not look for it. Records are never removed from the trail: it
+// grows with every write, by as much as was written. It may be deleted if old evidence is not
+// needed.
 //
 // # Where it is kept
 //
 //	/kv/<election>/data/<key>               the value
 //	/kv/<election>/trail/<token>/<number>   a kvpb.Record
 //
-// The keys begin with a slash: what follows the name of an election is its range, and
-// no election has an empty name. So these keys are in nobody's range.
+// The keys begin with a slash. The range of an election begins with its name, which is not empty
+// and has no slash. So these keys are in no election's range.
 //
 // # The trail
 //
-// Each write is one transaction, guarded, that changes the data and adds a record: the
-// request's id, what it asked for, and the token of the tenure that applied it. The
-// record's create revision is the revision of the write. A tenure's first record, OPEN,
-// is written by New, before any request is served. So etcd alone shows, afterwards and
-// to everybody:
+// Each write is one guarded transaction that changes the data and adds a record: the request's ID, the
+// request, and the token of the tenure that applied it. The record's create revision is the revision
+// of the write. A tenure's first record, OPEN, is written by New, before any request is served. So
+// etcd alone shows afterwards, to every reader, that
 //
-//   - a write was lost: it was acknowledged, and no record has its id;
-//   - it was applied twice: two records have its id;
+//   - a write was lost: it was acknowledged, and no record has its ID;
+//   - it was applied twice: two records have its ID;
 //   - a deposed leader applied it: a record with an older token has a later revision
 //     than the OPEN of a newer one;
-//   - somebody wrote past the service: the data's mod revision is not that of the last
-//     record of its key.
+//   - another client wrote without the service: the data's mod revision is not that of the
+//     last record of its key.
 //
 // # Errors
 //
-// A refusal by the guard, and the end of the tenure, are returned as they are, for the
-// curator to make an UNAVAILABLE of with the details. All else is a gRPC status, of
-// etcd's code where etcd refused; UNKNOWN where a write may have been applied.
+// A refusal by the guard, and the end of the tenure, are returned unchanged: the curator turns them
+// into UNAVAILABLE with the details. Every other error is a gRPC status: with etcd's code for a
+// refusal of etcd, and UNKNOWN if a write may have been applied.
 package kv

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// env is etcdtest's, with the keys of a service.
+// env is an etcdtest.Env with the keys of a service.
 type env struct {
 	*etcdtest.Env
 	space kv.Space
@@ -30,7 +30,7 @@ func newEnv(t *testing.T) *env {
 	return &env{s, kv.SpaceOf(s.Election)}
 }
 
-// leader wins with a session of its own, which is closed with the test, and opens the service.
+// leader wins with its own session, which is closed with the test, and opens the service.
 func (s *env) leader(cli *clientv3.Client, change ...electiontest.Change) (*election.Leadership, *kv.Server) {
 	s.T.Helper()
 	l := electiontest.Join(s.T, cli, s.Election, change...).Lead(s.T)
@@ -39,7 +39,7 @@ func (s *env) leader(cli *clientv3.Client, change ...electiontest.Change) (*elec
 	return l, server
 }
 
-// put writes, and requires that it is acknowledged.
+// put writes a key, and requires that the write is acknowledged.
 func (s *env) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
 	s.T.Helper()
 	resp, err := server.Put(s.Ctx, put(id, key, value))
@@ -47,7 +47,7 @@ func (s *env) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
 	return resp.GetReceipt()
 }
 
-// fill puts keys there without the service.
+// fill writes keys without the service.
 func (s *env) fill(cli *clientv3.Client, n int) {
 	s.T.Helper()
 	for i := range n {
@@ -56,7 +56,8 @@ func (s *env) fill(cli *clientv3.Client, n int) {
 	}
 }
 
-// list reads keys, and calls a function when the first has come: the other pages are not read yet.
+// list reads keys, and calls first when the first one has arrived: the other pages are not read
+// yet.
 func (s *env) list(from lister, prefix string, first func()) ([]string, error) {
 	out := &sink{ctx: s.Ctx, first: first}
 	err := from.List(&kvpb.ListRequest{Prefix: prefix}, out)
@@ -85,7 +86,7 @@ func (s *sink) Send(item *kvpb.Item) error {
 	return nil
 }
 
-// trail reads it, without what is not asked for here.
+// trail reads the trail, and requires that all records are untouched.
 func (s *env) trail() []kv.Entry {
 	s.T.Helper()
 	trail, err := s.space.ReadTrail(s.Ctx, s.Admin)
@@ -105,7 +106,7 @@ func (s *env) ids() (ids []string) {
 	return ids
 }
 
-// revision is etcd's newest.
+// revision is etcd's newest revision.
 func (s *env) revision() int64 {
 	s.T.Helper()
 	resp, err := s.Admin.Get(s.Ctx, "nothing")

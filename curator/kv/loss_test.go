@@ -28,8 +28,8 @@ func everything(s *env, server *kv.Server) map[string]error {
 	return map[string]error{"put": put, "append": appended, "delete": deleted, "get": got}
 }
 
-// The tenure has ended in etcd, and the leader has not heard of it: its client is asked
-// about nothing but transactions. Only the guard can refuse, and it refuses reads too.
+// The tenure has ended in etcd, and the leader is not notified of it: its watch receives nothing.
+// Only the guard can refuse, and it refuses reads too.
 func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 	s := newEnv(t)
 	l, server := s.leader(s.Admin, func(_ *lease.Config, cfg *election.Config) {
@@ -59,7 +59,7 @@ func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 	require.Equal(t, before, s.revision(), "nothing was applied")
 }
 
-// Where the leader knows, nothing is even sent.
+// If the tenure has ended at the leader, no request is sent.
 func TestAfterTheTenureNothingIsSent(t *testing.T) {
 	s := newEnv(t)
 	rec := &etcdtest.Recorder{}
@@ -74,8 +74,8 @@ func TestAfterTheTenureNothingIsSent(t *testing.T) {
 	require.Equal(t, sent, rec.Count("Txn", "Range", "Put", "DeleteRange"))
 }
 
-// A reply is lost: the caller is told that the outcome is unknown, and that it is not to
-// be sent again; the trail knows.
+// A reply is lost: the caller receives that the outcome is unknown, with a code that does not
+// invite it to send the request again. The trail shows that the write was applied.
 func TestALostReply(t *testing.T) {
 	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
@@ -88,7 +88,7 @@ func TestALostReply(t *testing.T) {
 	require.Equal(t, []string{"", "r1"}, s.ids())
 }
 
-// The caller's deadline and its going away stay what they are, while etcd is silent.
+// While etcd does not respond, the caller's deadline and its cancellation keep their codes.
 func TestTheCallersOwnEnd(t *testing.T) {
 	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// page is how many keys are asked for at a time.
+// page is how many keys are read in one request.
 const page = 256
 
 // Get reads one key; see kvpb.KV.
@@ -29,9 +29,9 @@ func (s *Server) Get(ctx context.Context, r *kvpb.GetRequest) (*kvpb.Item, error
 	return s.space.item(resp.Kvs[0]), nil
 }
 
-// List reads the keys with a prefix; see kvpb.KV. It asks for them page by page, all at
-// the revision of the first page, and each page under the guard: it ends with the
-// tenure, in the middle if need be. OUT_OF_RANGE: the history was compacted meanwhile.
+// List reads the keys with a prefix; see kvpb.KV. It reads them page by page, all at the revision
+// of the first page, and each page under the guard. So it fails when the tenure ends, also between
+// two pages. OUT_OF_RANGE: the history was compacted meanwhile.
 func (s *Server) List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvpb.Item]) error {
 	for kv, err := range pages(stream.Context(), s.l.KV(), s.space.Data(r.GetPrefix())) {
 		if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvp
 	return nil
 }
 
-// pages reads all that has a prefix as of one revision, page by page. An error is the last one.
+// pages reads all keys with a prefix as of one revision, page by page. An error is the last item.
 func pages(ctx context.Context, client clientv3.KV, prefix string) iter.Seq2[*mvccpb.KeyValue, error] {
 	return func(yield func(*mvccpb.KeyValue, error) bool) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
@@ -62,7 +62,7 @@ func pages(ctx context.Context, client clientv3.KV, prefix string) iter.Seq2[*mv
 			if !resp.More {
 				return
 			}
-			if revision == 0 { // the header of a later page has the revision of its own time
+			if revision == 0 { // the header of a later page has the revision at the time of that page
 				revision = resp.Header.Revision
 			}
 			from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00" // the next possible key
@@ -71,6 +71,6 @@ func pages(ctx context.Context, client clientv3.KV, prefix string) iter.Seq2[*mv
 }
 
 func (s Space) item(kv *mvccpb.KeyValue) *kvpb.Item {
-	key, _ := s.Key(string(kv.Key)) // it was asked for within the space
+	key, _ := s.Key(string(kv.Key)) // only keys of the space were read
 	return &kvpb.Item{Key: key, Value: kv.Value, Revision: kv.ModRevision}
 }

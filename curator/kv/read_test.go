@@ -14,7 +14,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A list is what there was at one revision, however many pages it takes; the trail is read in pages, too, and by anybody.
+// A list is as of one revision, however many pages it takes. The trail is read in pages, too, and
+// by any client.
 func TestListIsOneRevision(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)
@@ -42,8 +43,8 @@ func TestListIsOneRevision(t *testing.T) {
 	}
 }
 
-// A list of a leader that is deposed in the middle of it ends there, and so does one whose history is compacted away, with what
-// etcd says.
+// A list ends with the error in the middle if its leader is deposed, or if its history is
+// compacted.
 func TestListEndsInTheMiddle(t *testing.T) {
 	s := newEnv(t)
 	l, server := s.leader(s.Admin)
@@ -52,7 +53,7 @@ func TestListEndsInTheMiddle(t *testing.T) {
 	require.ErrorIs(t, err, eldest.ErrResigned)
 	require.Len(t, items, 256, "the page that it had")
 
-	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t) // compacting the shared one would disturb others
+	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t) // compacting the shared etcd would disturb other tests
 	_, server = s.leader(cli)
 	s.fill(cli, 300)
 	_, err = s.list(server, "", func() {
@@ -64,7 +65,7 @@ func TestListEndsInTheMiddle(t *testing.T) {
 	require.Equal(t, codes.OutOfRange, status.Code(err), "%v", err)
 }
 
-// What was changed afterwards, and what is no record, is told.
+// ReadTrail reports a record that was changed afterwards, and a key that is not a record.
 func TestAForgedTrail(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)

@@ -16,8 +16,8 @@ import (
 )
 
 // Replica is a copy of the data for nodes that do not lead: Get and List of kvpb.KV for
-// curator.Config.Reads, and Age for ReadAge. All of the data is read anew each time, which
-// is for small services. Made by NewReplica. Safe for concurrent use.
+// curator.Config.Reads, and Age for ReadAge. All of the data is read again each time, which is for
+// small services. Made by NewReplica. Safe for concurrent use.
 type Replica struct {
 	kvpb.UnimplementedKVServer
 	space Space
@@ -27,21 +27,21 @@ type Replica struct {
 
 // snapshot is the data as of one revision.
 type snapshot struct {
-	// asked is when it was asked for. Reads of etcd are linearizable: what was written
-	// before that is in it.
+	// asked is when the read was sent. Reads of etcd are linearizable: the snapshot has everything
+	// that was written before that.
 	asked time.Duration
-	items []*kvpb.Item // in the order of their keys; nobody changes them
+	items []*kvpb.Item // in the order of their keys; never changed
 }
 
-// NewReplica returns a replica that has nothing yet. now is its clock: one that goes on while
+// NewReplica returns a replica that has no data yet. now is its clock, which must continue while
 // the machine sleeps (lease.Boot).
 func NewReplica(space Space, now func() time.Duration) *Replica {
 	return &Replica{space: space, now: now}
 }
 
-// Follow keeps the copy up to date: it reads all of the data again and again, with a pause in
-// between, until ctx ends, and returns its cause. While etcd does not answer the copy grows
-// older. One Follow runs at a time.
+// Follow keeps the copy up to date: it reads all of the data repeatedly, with a pause in between,
+// until ctx ends, and returns ctx's cause. While etcd does not answer the copy grows older. Only
+// one Follow may run at a time.
 func (r *Replica) Follow(ctx context.Context, client clientv3.KV, pause time.Duration) error {
 	for {
 		if s := r.read(ctx, client); s != nil {
@@ -55,7 +55,7 @@ func (r *Replica) Follow(ctx context.Context, client clientv3.KV, pause time.Dur
 	}
 }
 
-// patience is for a connection on which no answer comes any more.
+// patience bounds a read, for a connection that does not respond any more.
 const patience = 5 * time.Second
 
 func (r *Replica) read(ctx context.Context, client clientv3.KV) *snapshot {

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// slow is a client whose reads take a second of the test's clock each, or fail.
+// slow is a client whose reads each take a second of the test's clock, or fail.
 type slow struct {
 	clientv3.KV
 	clock  *atomic.Int64
@@ -34,8 +34,8 @@ func (s *slow) Get(ctx context.Context, key string, options ...clientv3.OpOption
 	return resp, err
 }
 
-// A copy is as old as the question that it is the answer to, and says nothing before the first
-// answer; while etcd does not answer it is what it was, and grows older.
+// The age of a copy is counted from the moment when the read was sent. There is no copy before the
+// first answer. While etcd does not answer the copy stays as it is, and grows older.
 func TestReplica(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)
@@ -79,7 +79,7 @@ func TestReplica(t *testing.T) {
 		require.Equal(t, led, copied)
 	}
 
-	// A deletion is seen, too.
+	// A deletion is copied, too.
 	_, err = server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "d", Key: "b"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

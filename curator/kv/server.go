@@ -15,10 +15,10 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// Server is the service in one tenure: kvpb.KVServer. It is made by New, for each
-// tenure a new one; when the tenure has ended it refuses everything. Its methods block
-// until etcd has answered or their context ends, so a request without a deadline may
-// take as long as the tenure. Safe for concurrent use.
+// Server is the service in one tenure: kvpb.KVServer. New makes one for each tenure; when the
+// tenure has ended, it refuses every request. Its methods block until etcd has answered or their
+// context ends, so a request without a deadline may take as long as the tenure. Safe for concurrent
+// use.
 type Server struct {
 	kvpb.UnimplementedKVServer
 	l     *elector.Leadership
@@ -27,17 +27,17 @@ type Server struct {
 	written atomic.Int64
 }
 
-// New opens the service in a tenure: it writes the tenure's first record, in one
-// request, and blocks until that is there or ctx ends. The error wraps
-// eldest.ErrNotLeading or ErrDeposed if the tenure is over, eldest.ErrInvalid if the
-// tenure has a server already, and eldest.ErrOutcomeUnknown if the record may be there
-// nevertheless: the tenure cannot be served then.
+// New opens the service in a tenure: it writes the tenure's first record, in one request, and
+// blocks until the record is written or ctx ends. The error wraps eldest.ErrNotLeading or
+// ErrDeposed if the tenure is over, and eldest.ErrInvalid if the tenure has a server already. It
+// wraps eldest.ErrOutcomeUnknown if the record may have been written nevertheless: then the tenure
+// cannot be served.
 func New(ctx context.Context, l *elector.Leadership) (*Server, error) {
 	if l == nil {
 		return nil, fmt.Errorf("eldest: new kv server: %w: the leadership is nil", eldest.ErrInvalid)
 	}
 	s := &Server{l: l, space: SpaceOf(l.Election())}
-	// Two servers would count their records each for itself.
+	// If there were two servers, each would count its own records.
 	first := s.space.entry(l.Token(), 0)
 	record, err := s.record(&kvpb.Record{Method: kvpb.Record_METHOD_OPEN})
 	if err != nil {
@@ -56,22 +56,22 @@ func New(ctx context.Context, l *elector.Leadership) (*Server, error) {
 	return s, nil
 }
 
-// record renders a record of this tenure.
+// record encodes a record of this tenure.
 func (s *Server) record(r *kvpb.Record) (string, error) {
 	r.Token, r.LeaderKey = int64(s.l.Token()), s.l.Key()
 	data, err := proto.Marshal(r)
 	return string(data), err
 }
 
-// The limits, in bytes. A transaction carries a value twice, for the data and for the
-// record, and etcd takes 1.5 MiB.
+// The limits, in bytes. A transaction has a value twice, for the data and for the record, and etcd
+// accepts 1.5 MiB.
 const (
 	maxRequestID = 256
 	maxKey       = 4 << 10
 	maxValue     = 512 << 10
 )
 
-// check refuses what cannot be recorded, or names no key.
+// check refuses a request that cannot be recorded, or that has no key.
 func check(requestID, key string, value []byte) error {
 	switch {
 	case requestID == "":

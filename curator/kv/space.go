@@ -7,8 +7,8 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Space is where the service of one election keeps its keys. It is a plain value;
-// made by SpaceOf.
+// Space is the part of etcd's keys in which the service of one election keeps its data. It is a
+// plain value, made by SpaceOf.
 //
 // Invariant: no key of a space is in the range of any election.
 type Space struct{ root string }
@@ -27,9 +27,9 @@ func (s Space) Key(etcdKey string) (key string, ok bool) {
 	return key, ok && key != ""
 }
 
-// Trail returns the prefix of the records' etcd keys. Their order is that of the
-// tokens, and within a tenure the one in which requests were begun; the order of the
-// writes is that of the revisions.
+// Trail returns the prefix of the records' etcd keys. They are in the order of the tokens, and
+// within a tenure in the order in which requests were begun; the order of the writes is that of the
+// revisions.
 func (s Space) Trail() string { return s.root + "trail/" }
 
 // entry returns the key of a tenure's n-th record.

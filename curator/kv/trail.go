@@ -18,15 +18,15 @@ import (
 // ErrNoRecord is returned by ParseEntry for a key that holds no record.
 var ErrNoRecord = errors.New("not a record of the trail")
 
-// Entry is one record of the trail, as etcd has it.
+// Entry is one record of the trail, as it is in etcd.
 type Entry struct {
 	*kvpb.Record
-	// EtcdKey is the record's own key.
+	// EtcdKey is the etcd key of the record.
 	EtcdKey string
 	// Revision is the etcd revision at which the record, and with it the write, was
 	// applied. Receipt.revision is the same.
 	Revision int64
-	// Untouched says that nobody has written to the record since.
+	// Untouched is set if the record was not written again.
 	Untouched bool
 }
 
@@ -42,9 +42,9 @@ func (s Space) ParseEntry(kv *mvccpb.KeyValue) (Entry, error) {
 	return e, nil
 }
 
-// ReadTrail reads the whole trail as of one revision and returns it in the order in
-// which the writes were applied. It is for anybody: it needs no tenure, and is not
-// guarded. It blocks until all is read or ctx ends.
+// ReadTrail reads the whole trail as of one revision and returns it in the order in which the
+// writes were applied. Any client may call it: it needs no tenure, and is not guarded. It blocks
+// until all is read or ctx ends.
 func (s Space) ReadTrail(ctx context.Context, kv clientv3.KV) ([]Entry, error) {
 	var trail []Entry
 	for kv, err := range pages(ctx, kv, s.Trail()) {
@@ -57,7 +57,7 @@ func (s Space) ReadTrail(ctx context.Context, kv clientv3.KV) ([]Entry, error) {
 		}
 		trail = append(trail, e)
 	}
-	// By key they are in the order in which requests were begun.
+	// The keys are in the order in which requests were begun.
 	slices.SortFunc(trail, func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) })
 	return trail, nil
 }

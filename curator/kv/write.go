@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// change is one write: what is done to the data, on which condition, and what is asked
-// if the condition does not hold.
+// change is one write: an operation on the data, its condition, and what is read if the condition
+// does not hold.
 type change struct {
 	record    *kvpb.Record
 	condition []clientv3.Cmp
@@ -19,14 +19,14 @@ type change struct {
 	otherwise clientv3.Op
 }
 
-// apply sends a change and its record as one guarded transaction. It returns nil and no
-// error if the condition does not hold, with what was asked for that case.
+// apply sends a change and its record as one guarded transaction. If the condition does not hold,
+// the receipt and the error are nil, and the response has what was read for that case.
 func (s *Server) apply(ctx context.Context, c change) (*kvpb.Receipt, *clientv3.GetResponse, error) {
 	record, err := s.record(c.record)
 	if err != nil {
-		return nil, nil, status.Error(codes.InvalidArgument, err.Error()) // not UTF-8, say
+		return nil, nil, status.Error(codes.InvalidArgument, err.Error()) // for example because of invalid UTF-8
 	}
-	// New has made sure that nobody else counts in this tenure: the entry is new.
+	// New has made sure that no other server counts in this tenure, so the entry is new.
 	entry := s.space.entry(s.l.Token(), s.written.Add(1))
 	resp, err := s.l.Txn(ctx).
 		If(c.condition...).
@@ -66,8 +66,8 @@ func (s *Server) Put(ctx context.Context, r *kvpb.PutRequest) (*kvpb.PutResponse
 	return &kvpb.PutResponse{Receipt: receipt}, nil
 }
 
-// Append adds to a key's value; see kvpb.KV. What others append meanwhile costs one
-// more request each time.
+// Append adds to a key's value; see kvpb.KV. Each concurrent append of another caller costs one
+// more request.
 func (s *Server) Append(ctx context.Context, r *kvpb.AppendRequest) (*kvpb.AppendResponse, error) {
 	if err := check(r.GetRequestId(), r.GetKey(), r.GetValue()); err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func (s *Server) Append(ctx context.Context, r *kvpb.AppendRequest) (*kvpb.Appen
 			return nil, status.Errorf(codes.FailedPrecondition, "the value of key %q would have %d bytes, more than %d", r.GetKey(), len(value), maxValue)
 		}
 		var receipt *kvpb.Receipt
-		// Only what was read is added to; otherwise the value is read again, and that
-		// nothing was applied is certain. Somebody's attempt always succeeds.
+		// The append applies only to the value that was read. Otherwise it is certain that nothing
+		// was applied, and the value is read again. Of concurrent attempts one always succeeds.
 		receipt, found, err = s.apply(ctx, change{
 			record:    &kvpb.Record{Method: kvpb.Record_METHOD_APPEND, RequestId: r.GetRequestId(), Key: r.GetKey(), Value: r.GetValue()},
 			condition: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", revisionOf(found))},
@@ -124,7 +124,7 @@ func (s *Server) Delete(ctx context.Context, r *kvpb.DeleteRequest) (*kvpb.Delet
 	return &kvpb.DeleteResponse{Receipt: receipt}, nil
 }
 
-// revisionOf is the mod revision of the key that was asked for; 0: it is not there.
+// revisionOf is the mod revision of the key that was read, or 0 if the key does not exist.
 func revisionOf(found *clientv3.GetResponse) int64 {
 	if len(found.Kvs) == 0 {
 		return 0

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// Each write is there, and its record has its id, its tenure and its revision.
+// Each write is applied, and its record has its ID, its tenure and its revision.
 func TestWritesLeaveRecords(t *testing.T) {
 	s := newEnv(t)
 	l, server := s.leader(s.Admin)
@@ -52,7 +52,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 	}
 }
 
-// The caller's own condition keeps its meaning behind the guard.
+// The caller's own condition keeps its meaning together with the guard.
 func TestConditions(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)
@@ -74,7 +74,7 @@ func TestConditions(t *testing.T) {
 	require.Equal(t, []string{"", "r1", "r3"}, s.ids(), "what was not applied leaves no record")
 }
 
-// What others append meanwhile is not lost, nor is anything added twice.
+// Concurrent appends are neither lost nor added twice.
 func TestAppendsAtTheSameTime(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)
@@ -98,8 +98,8 @@ func TestAppendsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A request that is sent twice is applied twice, and the trail shows it: whoever stands
-// between a caller and the service must not repeat anything.
+// A request that is sent twice is applied twice, and the trail shows it. So a proxy between a
+// caller and the service must not repeat requests.
 func TestARepetitionIsSeen(t *testing.T) {
 	s := newEnv(t)
 	_, server := s.leader(s.Admin)
@@ -149,7 +149,7 @@ func TestBadInput(t *testing.T) {
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.Equal(t, before, s.revision(), "nothing was applied")
 
-	// The largest of everything is taken.
+	// The largest request is accepted.
 	_, err = server.Put(s.Ctx, put(strings.Repeat("r", 256), strings.Repeat("k", 4<<10), strings.Repeat("x", 512<<10)))
 	require.NoError(t, err)
 	_, err = server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "r", Key: strings.Repeat("k", 4<<10), Value: []byte("x")})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// refusal is the body of an answer in the place of the service's.
+// refusal is the body of an answer that a node gives in the service's place.
 type refusal struct {
 	Election       string `json:"election"`
 	Node           string `json:"node"`
@@ -18,10 +18,11 @@ type refusal struct {
 	NothingApplied bool   `json:"nothing_applied"`
 }
 
-// Refuse answers a request in the place of a handler that met the end of its tenure, for
-// example a refusal by the tenure's guard. nothingApplied says that the request has changed
-// nothing; only the handler can know. The answer is 503 with Retry-After if so and 502 if
-// not, with the reason in a JSON object. It must be called before anything is written to w.
+// Refuse answers a request in the place of a handler that received the end of its tenure, for
+// example as a refusal by the tenure's guard. nothingApplied must be true only if the request has
+// changed nothing; only the handler can decide this. The answer is 503 with Retry-After if so, and
+// 502 if not, with the reason in a JSON object. Refuse must be called before anything is written to
+// w.
 func (f *Front) Refuse(w http.ResponseWriter, reason error, nothingApplied bool) {
 	code := http.StatusBadGateway
 	if nothingApplied {
@@ -35,10 +36,10 @@ func (f *Front) refuse(w http.ResponseWriter, code int, untouched bool, reason e
 	if reason != nil {
 		text = reason.Error()
 	}
-	body, _ := json.Marshal(refusal{f.cfg.Election, f.cfg.NodeID, text, untouched}) // texts: it cannot fail
+	body, _ := json.Marshal(refusal{f.cfg.Election, f.cfg.NodeID, text, untouched}) // only strings and a bool: it cannot fail
 	header := w.Header()
 	for _, key := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
-		header.Del(key) // of an answer that there is not
+		header.Del(key) // they describe an answer that is not sent
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
@@ -46,23 +47,23 @@ func (f *Front) refuse(w http.ResponseWriter, code int, untouched bool, reason e
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // a caller that hung up needs no answer
+	_, _ = w.Write(append(body, '\n')) // fails if the caller has disconnected
 }
 
-// early prepares w for an answer that is given before the request's body was read. On its
-// own, net/http's HTTP/1 server reads some of the body first, for as long as the caller
-// takes. Asked not to, it can serve no other request on the connection (as of Go 1.26 it
-// panics at the next one), so the connection is closed.
+// early prepares w for an answer that is given before the request's body was read. By default,
+// net/http's HTTP/1 server reads some of the body first, for as long as the caller takes. With
+// EnableFullDuplex it does not, but then it can serve no other request on the connection (as of Go
+// 1.26 it panics at the next one), so the connection is closed.
 func early(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && r.ContentLength != 0 && http.NewResponseController(w).EnableFullDuplex() == nil {
 		w.Header().Set("Connection", "close")
 	}
 }
 
-// linger takes in, for a moment, what is left of a body whose early answer is written.
-// Otherwise the server closes the connection while the caller writes, and the caller may see
-// that instead of the answer: the transport's last read, which is still under way, is
-// aborted when the handler returns.
+// linger reads, for at most lingering, the rest of a body whose early answer is written. Otherwise
+// the server closes the connection while the caller writes, and the caller may see that instead of
+// the answer, because the transport's last read, which is still under way, is aborted when the
+// handler returns.
 func linger(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		connection := http.NewResponseController(w)
@@ -72,11 +73,11 @@ func linger(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// lingering is the moment.
+// lingering bounds linger.
 const lingering = 500 * time.Millisecond
 
-// answer is a handler's ResponseWriter. It notices whether there is an answer. It is for
-// one goroutine at a time, as ResponseWriters are.
+// answer is a handler's ResponseWriter that records whether an answer was begun. It is for one
+// goroutine at a time, as ResponseWriters are.
 type answer struct {
 	http.ResponseWriter
 	tenure context.Context
@@ -92,7 +93,7 @@ func (a *answer) begin() {
 	}
 }
 
-// open reports whether the caller cannot tell the end of the answer from a part of it.
+// open reports whether the caller cannot distinguish the end of the answer from a part of it.
 func (a *answer) open() bool { return a.Header().Get("Content-Length") == "" }
 
 // WriteHeader begins the answer, unless the code is an interim one.
@@ -124,12 +125,12 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// Hijack hands the connection to the handler; see http.Hijacker.
+// Hijack gives the connection to the handler; see http.Hijacker.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	a.hijacked = err == nil
 	return conn, buffered, err
 }
 
-// Unwrap returns the server's own; see http.ResponseController.
+// Unwrap returns the server's ResponseWriter; see http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -23,15 +23,14 @@ const (
 	DefaultMaxWaiting = 1024
 )
 
-// Node says what this node is in its election; *elector.Elector and *curator.Curator are
-// nodes.
+// Node is this node in its election; *elector.Elector and *curator.Curator are Nodes.
 type Node interface {
 	// Watch returns a watch of the statuses.
 	Watch() *elector.Watch
 }
 
-// Config says which node a Front is for, and how it reaches leaders. Node, Election and
-// NodeID are required. It is copied by New.
+// Config configures which node a Front is for, and how it reaches leaders. Node, Election and
+// NodeID are required. New copies it.
 type Config struct {
 	// Node is followed by Front.Run.
 	Node Node
@@ -39,38 +38,38 @@ type Config struct {
 	// request names the node.
 	Election, NodeID string
 
-	// URL returns where a leader serves HTTP: scheme, host and port, and a path that is put
-	// before that of requests, if any. It is called by Front.Run for each leader that this
-	// node follows, and must be quick. While it returns an error nothing is forwarded. nil
-	// means "http://" and the leader's Address.
+	// URL returns where a leader serves HTTP: scheme, host and port, and optionally a path that is
+	// put before the path of requests. Front.Run calls it for each leader that this node follows,
+	// and it must be quick. While it returns an error nothing is forwarded. nil means "http://" and
+	// the leader's Address.
 	URL func(leader elector.Leader) (*url.URL, error)
-	// Transport sends requests to leaders. It must obey the request's context and must not
-	// send a request a second time; a *http.Transport does neither wrong (see the package
-	// documentation). One that does not report connections as *http.Transport does (package
-	// httptrace) is safe, but a leader that cannot be reached is then an error at once. nil
-	// means one of the Front's own, without a proxy and without compression.
+	// Transport sends requests to leaders. It must obey the request's context and must not send a
+	// request a second time; an *http.Transport is correct in both (see the package documentation).
+	// A Transport that does not report connections as *http.Transport does (package httptrace) is
+	// safe, but then a leader that cannot be reached is an error at once. nil means the Front's own
+	// transport, without a proxy and without compression.
 	Transport http.RoundTripper
 
 	// Wait bounds how long a request waits for a leader to be known and for a connection to
 	// it. 0 means DefaultWait. Nothing bounds how long a request takes after that.
 	Wait time.Duration
-	// Grace is how long running requests may take to end by themselves: before a tenure
-	// that is given up on purpose ends, after the end of a tenure, and after another leader
-	// is known than the one that they were forwarded to. 0 means DefaultGrace.
+	// Grace is how long running requests may take to end by themselves: before the end of a tenure
+	// that is given up voluntarily, after the end of a tenure, and after another leader is known
+	// than the one that they were forwarded to. 0 means DefaultGrace.
 	Grace time.Duration
-	// MaxWaiting bounds the requests that wait as Wait says; the next one is refused. Their
-	// bodies are not read. 0 means DefaultMaxWaiting.
+	// MaxWaiting bounds the requests that wait for a leader or a connection (see Wait); further
+	// ones are refused. Their bodies are not read. 0 means DefaultMaxWaiting.
 	MaxWaiting int
 
-	// VerifyHop, if set, is called with each request that says that a node has forwarded it.
-	// It returns an error, and the request is refused, unless the request does come from
-	// that node. It must be quick, and safe for concurrent use. nil means NodeCertificate
-	// for connections whose client has shown a certificate that was verified; on other
-	// connections every hop is served and Forwarded does not report it.
+	// VerifyHop, if set, is called with each request that claims that a node has forwarded it. It
+	// must return an error, which refuses the request, unless the request comes from that node. It
+	// must be quick and safe for concurrent use. nil means NodeCertificate for connections whose
+	// client has shown a verified certificate; on other connections every hop is served, and
+	// Forwarded does not report it.
 	VerifyHop func(r *http.Request, node string) error
 
-	// Logger receives changes of the route, and requests that could not be forwarded. nil
-	// means none.
+	// Logger receives changes of the route, and requests that could not be forwarded. nil means no
+	// logging.
 	Logger *slog.Logger
 }
 
@@ -102,10 +101,9 @@ func plainURL(leader elector.Leader) (*url.URL, error) {
 	return &url.URL{Scheme: "http", Host: leader.Address}, nil
 }
 
-// newTransport is the default of Config.Transport. It uses no proxy, because leaders are
-// named by address, and leaves the encoding of bodies to callers and handlers. Idle
-// connections are closed before servers usually do that: a request that meets the server's
-// close is lost.
+// newTransport is the default of Config.Transport. It uses no proxy, because leaders are named by
+// address, and leaves the encoding of bodies to callers and handlers. It closes idle connections
+// before servers usually do: a request that is sent while the server closes the connection is lost.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{

@@ -19,8 +19,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Any of three nodes answers like the leader, and goes on to when leadership moves: by a
-// deletion of the key, and by the end of the node that leads.
+// Each of three nodes answers like the leader, and also after leadership moves: because the key is
+// deleted, and because the node that leads ends.
 func TestAnyOfThree(t *testing.T) {
 	t.Parallel()
 	a, b, c := threeMembers(t, func(id string, l *elector.Leadership) http.HandlerFunc {
@@ -31,7 +31,7 @@ func TestAnyOfThree(t *testing.T) {
 		_, token, _ := leader.becomes(elector.Leading).Own()
 		for _, m := range of {
 			out := m.get()
-			for out.StatusCode == http.StatusServiceUnavailable { // a follower's news of a hand-over may be late: it says to try again
+			for out.StatusCode == http.StatusServiceUnavailable { // a follower's status may be late after a hand-over; the answer is that the request can be retried
 				require.Contains(t, out.body, `"nothing_applied":true`)
 				out = m.get()
 			}
@@ -41,7 +41,7 @@ func TestAnyOfThree(t *testing.T) {
 	}
 	answers(a, a, b, c)
 	a.depose()
-	a.becomes(elector.Following) // its news of a deletion may come after the win of b
+	a.becomes(elector.Following) // it may receive the deletion after b has won
 	answers(b, a, b, c)
 	b.stop(errEnough)
 	require.ErrorIs(t, etcdtest.Take(t, b.done, "the end of a Run"), errEnough)
@@ -70,7 +70,7 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 	})
 	members := []*member{a, b, c}
 	for _, m := range members {
-		m.server.Client().Transport.(*http.Transport).DisableKeepAlives = true // or the callers send again
+		m.server.Client().Transport.(*http.Transport).DisableKeepAlives = true // otherwise the callers send again
 	}
 	ctx, end := context.WithCancel(etcdtest.Context(t))
 	defer end()
@@ -125,8 +125,8 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 	t.Logf("%d requests, %d answered with 200", sent.Load(), answered.Load())
 }
 
-// The context of a handler is the tenure's: a write through the tenure's guard is refused
-// after it, and the caller is told so.
+// The context of a handler is the tenure's. After its end the tenure's guard refuses a write, and
+// the caller receives this.
 func TestGuardOfAHandler(t *testing.T) {
 	deposed := make(chan struct{})
 	var leader atomic.Pointer[member]
@@ -153,7 +153,8 @@ func TestGuardOfAHandler(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return a.calls.Load() == 1 }, "the handler")
 	a.depose()
 	close(deposed)
-	// Either the answer of the handler's, or the follower has given the old leader up.
+	// Either the answer is the handler's, or the follower has closed the connections to the old
+	// leader.
 	require.Contains(t, []int{http.StatusServiceUnavailable, http.StatusBadGateway}, answer().StatusCode)
 	require.EqualValues(t, 1, a.calls.Load())
 }

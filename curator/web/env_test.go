@@ -27,10 +27,11 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// soon is when what a test waits for must have happened on the slowest machine.
+// soon is the time limit for what a test waits for, on the slowest machine.
 const soon = 30 * time.Second
 
-// node is a Front behind a real server. The test sets its route by hand: it is in no election, unless it was made by run.
+// node is a Front in a real server. The test sets its route directly: it is in no election, unless
+// it was made by run.
 type node struct {
 	*Front
 	t      testing.TB
@@ -73,15 +74,15 @@ func newQuietNode(t testing.TB, id string, change ...func(*Config)) *node {
 	return n
 }
 
-// servedTenure is a tenure of a node's.
+// servedTenure is a tenure of a node.
 type servedTenure struct {
 	*tenure
 	t      testing.TB
-	resign context.CancelCauseFunc // as the end of the lead function's context
+	resign context.CancelCauseFunc // ends the context of the lead function
 	done   chan error
 }
 
-// leads has the node serve in a tenure. The handler's calls are counted.
+// leads makes the node serve in a tenure. The handler's calls are counted.
 func (n *node) leads(token eldest.Token, h http.HandlerFunc) *servedTenure {
 	n.t.Helper()
 	ctx, resign := context.WithCancelCause(context.Background())
@@ -122,13 +123,13 @@ func (n *node) routed(want func(*route) bool) {
 	require.NoError(n.t, err)
 }
 
-// waits waits until so many requests wait.
+// waits blocks until the given number of requests wait.
 func (n *node) waits(requests int64) {
 	n.t.Helper()
 	etcdtest.Eventually(n.t, func() bool { return n.waiting.Load() == requests }, "%d requests wait", requests)
 }
 
-// follows has the node forward to another one.
+// follows makes the node forward to leader.
 func (n *node) follows(leader *node, token eldest.Token) {
 	n.followsAt(leader.id, strings.TrimPrefix(strings.TrimPrefix(leader.server.URL, "https://"), "http://"), token)
 }
@@ -150,7 +151,7 @@ func pair(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (leader, fo
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
 
-// says writes an answer that is flushed.
+// says writes a part of an answer, and flushes it.
 func says(w http.ResponseWriter, s string) {
 	_, _ = io.WriteString(w, s)
 	w.(http.Flusher).Flush()
@@ -188,7 +189,7 @@ func (n *node) send(method, path string, body io.Reader, header ...string) reply
 	return out
 }
 
-// get is send for a request whose answer is whole.
+// get is send for a request whose answer is complete.
 func (n *node) get(header ...string) reply {
 	n.t.Helper()
 	out := n.send(http.MethodGet, "/", nil, header...)
@@ -196,7 +197,7 @@ func (n *node) get(header ...string) reply {
 	return out
 }
 
-// ask sends a GET beside the test. The returned function waits for the answer.
+// ask sends a GET in the background. The returned function waits for the answer.
 func (n *node) ask(path string) func() reply {
 	return n.askFor(func() (reply, error) { return n.do(etcdtest.Context(n.t), http.MethodGet, path, nil) })
 }
@@ -231,7 +232,7 @@ func (out reply) refused(t testing.TB, code int, reason string) {
 	require.Contains(t, says.Reason, reason)
 }
 
-// endless is a body that never ends by itself.
+// endless is a body that ends only with its context.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read([]byte) (int, error) {
@@ -239,7 +240,7 @@ func (e endless) Read([]byte) (int, error) {
 	return 0, e.ctx.Err()
 }
 
-// noPanics is a server's log in which there must be none.
+// noPanics is a server's log that fails the test if it has a panic.
 type noPanics struct{ t testing.TB }
 
 func (l noPanics) Write(line []byte) (int, error) {
@@ -267,7 +268,7 @@ func run(t testing.TB, election, id string, handler func(l *elector.Leadership) 
 	var err error
 	m.elector, err = elector.New(elector.Config{
 		Election: election, NodeID: id, Address: m.server.Listener.Addr().String(), Source: elector.Always(elector.Client(m.etcd)),
-		Session: lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
+		Session: lease.Config{TTL: time.Minute}, // on a busy machine no node loses its lease
 		Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 	})
 	require.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// counter is what the leader serves, made for each tenure: POST adds one. It writes
-// through the tenure's guard, so that a leader of yesterday adds nothing.
+// counter is what the leader serves, made for each tenure: POST adds one. It writes through the
+// tenure's guard, so that a former leader adds nothing.
 func counter(front func() *web.Front, id string, l *elector.Leadership) http.Handler {
 	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,8 +42,8 @@ func counter(front func() *web.Front, id string, l *elector.Leadership) http.Han
 	})
 }
 
-// start runs one node of the service until stop. A program has its client from
-// clientv3.New and a http.Server at an address of its own.
+// start runs one node of the service until stop. A program gets its client from clientv3.New, and
+// uses an http.Server with its own address.
 func start(client *clientv3.Client, id string) (e *elector.Elector, url string, stop func()) {
 	var front *web.Front
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { front.ServeHTTP(w, r) }))
@@ -69,8 +69,8 @@ func start(client *clientv3.Client, id string) (e *elector.Elector, url string, 
 	}
 }
 
-// Three nodes of a service. A client asks the third one and need not know who leads. It
-// sends a request again where the answer is 503: nothing was applied.
+// Three nodes of a service. A client sends its requests to the third one and need not know which
+// node leads. It sends a request again if the answer is 503: nothing was applied.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -18,9 +18,8 @@ import (
 // errWaitLimit ends an attempt to connect.
 var errWaitLimit = errors.New("no connection in time")
 
-// forward sends the request to the leader and passes on what that answers. The error is
-// errNotBegun if the request has certainly not left this node, and w is then as it was;
-// otherwise there is an answer.
+// forward sends the request to the leader and passes on its answer. The error is errNotBegun if the
+// request has certainly not left this node, and w is then unchanged; otherwise there is an answer.
 func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until time.Time, connected func()) error {
 	end, err := f.begin(w, p.Calls)
 	if err != nil {
@@ -32,8 +31,8 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	detach := context.AfterFunc(p.Context(), func() { cancel(p.Cause()) })
 	defer detach()
 
-	// Only a transport that has looked for a connection and got none is known to have
-	// sent nothing.
+	// It is certain that nothing was sent only if the transport has asked for a connection and got
+	// none.
 	var asked, got atomic.Bool
 	patience := time.AfterFunc(time.Until(until), func() {
 		if !got.Load() {
@@ -50,7 +49,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	out.Body = body
 
 	var failed error
-	ahead := false // the answer was ahead of the end of the body
+	ahead := false // the answer came before the end of the body
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(to *httputil.ProxyRequest) { f.rewrite(to, p) },
 		Transport:     f.transport,
@@ -82,7 +81,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	return nil
 }
 
-// inbound is a caller's body. It notices its end.
+// inbound is a caller's body. It records that its end was read.
 type inbound struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -97,7 +96,7 @@ func (b *inbound) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// rewrite makes the request to the leader of the caller's: the same, and the hop.
+// rewrite makes the request to the leader from the caller's request: the same, and the hop.
 func (f *Front) rewrite(to *httputil.ProxyRequest, p *peer) {
 	in, out := to.In, to.Out
 	to.SetURL(p.url)
@@ -124,11 +123,11 @@ func (f *Front) rewrite(to *httputil.ProxyRequest, p *peer) {
 	once(out)
 }
 
-// once makes a request that http.Transport sends once. It sends again, after a reused
-// connection has broken, what has no body or can make it anew and is a GET, HEAD, OPTIONS
-// or TRACE or has an Idempotency-Key: the leader may have carried it out. It never
-// sends a body again that was read, so a request without one gets an empty one; the
-// encoding has none announced in HTTP/1.
+// once makes a request that http.Transport sends once. After a reused connection has broken,
+// http.Transport sends a GET, HEAD, OPTIONS or TRACE, or a request with an Idempotency-Key, again
+// if it has no body or a body that can be made again, although the leader may have carried it out.
+// It never sends again a body that was read, so a request without a body gets an empty one; with
+// this encoding HTTP/1 announces none.
 func once(out *http.Request) {
 	out.GetBody = nil
 	if out.Body == nil || out.Body == http.NoBody {

@@ -28,7 +28,7 @@ type Front struct {
 	router    *router
 	waiting   atomic.Int64
 	started   atomic.Bool
-	// endings are the goroutines that end what was forwarded to earlier leaders.
+	// endings are the goroutines that end the requests that were forwarded to earlier leaders.
 	endings sync.WaitGroup
 }
 
@@ -38,7 +38,7 @@ type (
 	router = routing.Router[http.Handler, *peer]
 )
 
-// peer is the leader of another node, and what was forwarded to it.
+// peer is the leader, if it is another node, with the requests that were forwarded to it.
 type peer struct {
 	*routing.Calls
 	front  *Front
@@ -46,10 +46,10 @@ type peer struct {
 	url    *url.URL
 }
 
-// Leader returns who it is.
+// Leader returns the leader.
 func (p *peer) Leader() elector.Leader { return p.leader }
 
-// Close ends what was forwarded, after the grace.
+// Close ends the forwarded requests, after the grace.
 func (p *peer) Close(reason error) {
 	p.Calls.Close(reason)
 	p.front.endings.Go(func() {
@@ -88,11 +88,11 @@ func (f *Front) connect(l elector.Leader) (*peer, error) {
 	return &peer{Calls: routing.NewCalls(context.Background(), routing.Never), front: f, leader: l, url: to}, nil
 }
 
-// Run follows who leads until ctx ends, and returns an error that wraps ctx's cause. Without
-// it nothing is forwarded. At the end, requests that wait and those that come later are
-// answered with 503; forwarded ones have Config.Grace to end and are then broken off, and
-// those in a tenure are for Lead to end. When Run has returned, nothing of it is left
-// running. A Front runs once; a second call returns eldest.ErrClosed.
+// Run follows which node leads until ctx ends, and returns an error that wraps ctx's cause. Without
+// it nothing is forwarded. At the end, requests that wait and later ones are answered with 503.
+// Forwarded ones have Config.Grace to end and are then aborted; those in a tenure are ended by
+// Lead. When Run has returned, nothing of it is left running. A Front runs once; a second call
+// returns eldest.ErrClosed.
 func (f *Front) Run(ctx context.Context) error {
 	if ctx == nil {
 		return f.failed("run", invalid("the context is nil"))
@@ -136,8 +136,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.refuse(w, code, true, err)
 }
 
-// route returns when the request is answered, or why it is not: then it has not been
-// anywhere, and w is as it was.
+// route returns nil when the request is answered. Otherwise it returns the reason: then the request
+// has not been sent anywhere, and w is unchanged.
 func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
 	turn := &waiter{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
 	defer turn.leave()
@@ -166,25 +166,26 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
 		if err == nil {
 			return nil
 		}
-		// It has not been anywhere yet: there is another route now, or will be.
+		// The request has not been sent anywhere yet: there is another route now, or there will be
+		// one.
 		if !f.router.Pause(r.Context(), to, lookAgain(attempt), until) || r.Context().Err() != nil {
 			return err
 		}
 	}
 }
 
-// lookAgain is how long a request waits for another route, or for the leader to be there
-// again, before it is tried once more.
+// lookAgain is how long a request waits for another route, or for the same leader to be reachable
+// again, before the next attempt.
 var lookAgain = retry.Jittered(50*time.Millisecond, 500*time.Millisecond)
 
-// waiter is one request's among those that wait.
+// waiter counts one request among those that wait.
 type waiter struct {
 	in    *atomic.Int64
 	limit int64
 	taken atomic.Bool
 }
 
-// take reports whether there is a place.
+// take counts the request as waiting. It returns false if too many wait.
 func (p *waiter) take() bool {
 	if p.taken.Load() {
 		return true

@@ -20,8 +20,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Leader and follower answer alike: what is sent arrives, and comes back, as it was sent; trailers, too,
-// whose values are known only after the body.
+// Leader and follower answer alike: the request and the answer arrive as they were sent, including
+// trailers, whose values are known only after the body.
 func TestForwardedAsItWasSent(t *testing.T) {
 	type seen struct {
 		method, uri, host, body string
@@ -85,7 +85,7 @@ func TestForwardedAsItWasSent(t *testing.T) {
 	require.Equal(t, "4", saw.trailer.Get("Sum"))
 }
 
-// begins sends a request whose answer begins before it has ended.
+// begins sends a request whose answer begins before the request has ended.
 func (n *node) begins(ctx context.Context, method string, body io.Reader, header http.Header) reply {
 	n.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, n.server.URL, body)
@@ -97,8 +97,8 @@ func (n *node) begins(ctx context.Context, method string, body io.Reader, header
 	return reply{Response: out}
 }
 
-// A body larger than any buffer, slowly up and back again at the same time, through a
-// follower; it takes longer than Config.Wait, which bounds waiting and connecting only.
+// A body larger than any buffer is slowly uploaded and returned at the same time, through a
+// follower. It takes longer than Config.Wait, which bounds only waiting and connecting.
 func TestSlowUploadThroughAFollower(t *testing.T) {
 	t.Parallel()
 	_, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -125,12 +125,11 @@ func TestSlowUploadThroughAFollower(t *testing.T) {
 	require.Equal(t, sent.Sum(nil), received.Sum(nil))
 }
 
-// An answer that is streamed arrives as it is written, and ends at the leader when the caller
-// hangs up.
+// A streamed answer arrives as it is written, and ends at the leader when the caller disconnects.
 func TestStreamThroughAFollower(t *testing.T) {
 	next, ended := make(chan string, 1), make(chan error, 1)
 	_, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "1000") // also then
+		w.Header().Set("Content-Length", "1000") // streamed also with a length
 		for {
 			select {
 			case s := <-next:
@@ -201,7 +200,7 @@ func TestOneHopOnly(t *testing.T) {
 	var arrived atomic.Int64
 	for _, n := range []*node{a, b} {
 		n.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if arrived.Add(1) > 20 { // or it would go round until no files are left
+			if arrived.Add(1) > 20 { // otherwise it would loop until no file descriptors are left
 				http.Error(w, "it goes round", http.StatusLoopDetected)
 				return
 			}
@@ -212,14 +211,14 @@ func TestOneHopOnly(t *testing.T) {
 	b.follows(a, 7)
 	a.get().refused(t, http.StatusServiceUnavailable, "which follows node")
 	b.get().refused(t, http.StatusServiceUnavailable, "which follows node")
-	// One whose news is older waits a moment for its own tenure, and not for ever.
+	// A node with an older status waits briefly for its own tenure.
 	b.follows(a, 5)
 	a.get().refused(t, http.StatusServiceUnavailable, "which follows node")
 	require.EqualValues(t, 6, arrived.Load(), "three requests, and a hop of each")
 }
 
-// A request is served in the tenure that it was forwarded for, or refused; and waits for it where it is won,
-// and not set up yet.
+// A request is served in the tenure that it was forwarded for, or refused. It waits if that tenure
+// is won, but not set up yet.
 func TestForwardedForAnotherTenure(t *testing.T) {
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
 	follower.follows(leader, 7)
@@ -234,7 +233,8 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	require.EqualValues(t, 1, leader.calls.Load())
 }
 
-// A request waits for a leader: for one that is known, and one that can be reached. A caller that hangs up waits no more.
+// A request waits until a leader is known and can be reached. If its caller disconnects, the wait
+// ends.
 func TestWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
@@ -250,7 +250,7 @@ func TestWaitsForALeader(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Take(t, gone, "the caller"), context.Canceled)
 	follower.waits(1)
 	follower.followsAt("dead", etcdtest.Nowhere(t), 5)
-	time.Sleep(100 * time.Millisecond) // attempts to connect; not asserted
+	time.Sleep(100 * time.Millisecond) // time for attempts to connect; not asserted
 	leader.leads(7, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	follower.follows(leader, 7)
 	require.Equal(t, body, answer().body)
@@ -258,7 +258,7 @@ func TestWaitsForALeader(t *testing.T) {
 	follower.waits(0)
 }
 
-// The wait is bounded, with the reason, by time, by number and by the end of Run.
+// The wait is bounded by time, by number and by the end of Run, and the answer has the reason.
 func TestWaitsAreBounded(t *testing.T) {
 	short := newNode(t, "n", func(cfg *Config) { cfg.Wait = 20 * time.Millisecond })
 	short.get().refused(t, http.StatusServiceUnavailable, "no Run is going on")
@@ -302,9 +302,9 @@ func TestInvalid(t *testing.T) {
 	require.Equal(t, "hello", n.get().body)
 }
 
-// A caller that asks before it sends a body (Expect: 100-continue) is told to go on by the
-// leader's handler, and one whose large upload is refused is told why. A refusal does not wait for a caller that sends its body
-// slowly, or never.
+// A caller that waits for 100 Continue before it sends a body (Expect: 100-continue) receives it
+// from the leader's handler. If its large upload is refused, it receives the reason. A refusal does
+// not wait for a caller that sends its body slowly, or never.
 func TestUploadsThatAreRefused(t *testing.T) {
 	leader, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -329,8 +329,8 @@ func TestUploadsThatAreRefused(t *testing.T) {
 	require.EqualValues(t, 1, leader.calls.Load())
 }
 
-// An answer that is given before the request's body was read does no harm to the caller's
-// next request on the connection.
+// An answer that is given before the request's body was read does not affect the caller's next
+// request on the connection.
 func TestAnswersBeforeTheBodyIsRead(t *testing.T) {
 	t.Parallel()
 	leader, follower, _ := pair(t, hello)

@@ -20,12 +20,12 @@ const (
 	// hopHeader is the token of the tenure that the request is meant for. A node that
 	// receives it serves the request in that tenure or refuses it.
 	hopHeader = "Eldest-Hop"
-	// fromHeader is the id of the node that forwarded, escaped as in a URL.
+	// fromHeader is the ID of the node that forwarded the request, escaped as in a URL.
 	fromHeader = "Eldest-From"
 )
 
-// hop is what a forwarded request says of itself. The zero hop is that of a request that
-// comes from a caller.
+// hop is what the headers of a forwarded request contain. The zero hop means that the request comes
+// from a caller.
 type hop struct {
 	token    eldest.Token // > 0: forwarded
 	from     string
@@ -34,9 +34,9 @@ type hop struct {
 
 type hopKey struct{}
 
-// Forwarded returns, for the context of a request in a handler, which node has forwarded
-// the request and for which tenure. ok is false where no node has, and where it was not
-// verified that it was this node (Config.VerifyHop). Forwarded does not block.
+// Forwarded returns, for the context of a request in a handler, which node has forwarded the
+// request and for which tenure. ok is false if no node has, and if it was not verified that it was
+// this node (Config.VerifyHop). Forwarded does not block.
 func Forwarded(ctx context.Context) (node string, token eldest.Token, ok bool) {
 	h, _ := ctx.Value(hopKey{}).(hop)
 	if !h.verified {
@@ -52,12 +52,13 @@ func NodeCertificate(r *http.Request, node string) error {
 	if r.TLS == nil {
 		return errors.New("it came without TLS")
 	}
-	// The rule is package curator's, and it reads a connection as gRPC describes it.
+	// The rule is package curator's, which needs the connection in gRPC's form.
 	info := credentials.TLSInfo{State: *r.TLS}
 	return curator.NodeCertificate(grpcpeer.NewContext(r.Context(), &grpcpeer.Peer{AuthInfo: info}), node)
 }
 
-// errMalformed is a hop that no Front wrote; errForged is one of another sender than it says.
+// errMalformed is for a hop that no Front can have written; errForged for one from another sender
+// than it names.
 var (
 	errMalformed = errors.New("malformed hop")
 	errForged    = errors.New("the hop is refused")
@@ -77,7 +78,7 @@ func hopOf(r *http.Request, verify func(*http.Request, string) error) (hop, *htt
 	if len(tokens) == 0 {
 		return hop{}, bare, nil
 	}
-	// Parsing accepts more than what is printed, and a Front prints.
+	// ParseInt accepts more than FormatInt writes, and a Front uses FormatInt.
 	token, err := strconv.ParseInt(tokens[0], 10, 64)
 	if len(tokens) > 1 || err != nil || token <= 0 || strconv.FormatInt(token, 10) != tokens[0] {
 		return hop{}, nil, fmt.Errorf("%w: header %s is %.64q, not the token of one tenure", errMalformed, hopHeader, tokens)

@@ -26,8 +26,7 @@ func (a *arrived) handler(_ http.ResponseWriter, r *http.Request) {
 	a.header = r.Header.Clone()
 }
 
-// A hop that nobody has verified is served in its tenure or refused, and nothing of it is
-// shown to handlers.
+// A hop that was not verified is served in its tenure or refused, and handlers see nothing of it.
 func TestForgedHopInPlainText(t *testing.T) {
 	var saw arrived
 	leader, follower, _ := pair(t, saw.handler)
@@ -46,7 +45,7 @@ func TestForgedHopInPlainText(t *testing.T) {
 	}
 	require.Equal(t, calls, leader.calls.Load())
 
-	// Headers that the caller declares to be of its own connection are no way around.
+	// Headers that the caller declares to be of its own connection do not bypass this.
 	require.Equal(t, http.StatusOK, follower.get("Connection", "Eldest-Hop, Eldest-From").StatusCode)
 	require.Equal(t, calls+1, leader.calls.Load())
 
@@ -61,8 +60,7 @@ type authority struct{ *etcdtest.Authority }
 
 func (a authority) certificate(name string) tls.Certificate { return a.Issue(name, "127.0.0.1") }
 
-// secure makes a node with a certificate, which is the one that it shows to leaders. Its
-// callers may show one.
+// secure makes a node with a certificate, which it also shows to leaders. Its callers may show one.
 func (a authority) secure(t testing.TB, id, named string, http2 bool) *node {
 	t.Helper()
 	cert := a.certificate(named)
@@ -80,7 +78,7 @@ func (a authority) secure(t testing.TB, id, named string, http2 bool) *node {
 	return n
 }
 
-// as asks the node with a certificate, or without.
+// as sends a request to the node with a certificate, or without.
 func (a authority) as(n *node, certificates []tls.Certificate, header ...string) reply {
 	n.t.Helper()
 	transport := &http.Transport{TLSClientConfig: a.Client(certificates...)}
@@ -91,8 +89,8 @@ func (a authority) as(n *node, certificates []tls.Certificate, header ...string)
 	return n.get(header...)
 }
 
-// With mutual TLS a hop is accepted from the node whose certificate says so, and from
-// nobody else who shows a certificate. Over HTTP/2 the rules are the same.
+// With mutual TLS a hop is accepted from the node that its certificate names, and from no other
+// client with a certificate. Over HTTP/2 the rules are the same.
 func TestHopsOfNodesOnly(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		a := authority{etcdtest.NewAuthority(t)}
@@ -116,10 +114,10 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		a.as(misnamed, nil).refused(t, http.StatusForbidden, "")
 		require.Equal(t, calls, leader.calls.Load())
 
-		// A caller without a hop is a caller, with a certificate or without.
+		// A client without a hop is a caller, with a certificate or without.
 		require.Equal(t, http.StatusOK, a.as(leader, []tls.Certificate{a.certificate("caller")}).StatusCode)
 		require.False(t, saw.verified)
-		// Where callers need no certificate, a hop without one is refused if the Front is told so.
+		// If callers need no certificate, a hop without one is refused if VerifyHop is set.
 		leader.cfg.VerifyHop = NodeCertificate
 		a.as(leader, nil, forged...).refused(t, http.StatusForbidden, "")
 		require.Equal(t, http.StatusOK, a.as(follower, nil).StatusCode)

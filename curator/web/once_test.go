@@ -18,8 +18,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// dying is a leader that answers "/first" of each connection and carries out the request after
-// it; then it dies: the connection is closed without an answer, orderly or with a reset.
+// dying is a leader that answers "/first" of each connection and carries out the request after it.
+// Then it crashes: the connection is closed without an answer, in an orderly way or with a reset.
 type dying struct {
 	address  string
 	reset    bool
@@ -84,16 +84,16 @@ var repeated = map[string]func(r *http.Request){
 	},
 }
 
-// again gives a request a body that can be made anew.
+// again gives a request a body that can be made again.
 func again(r *http.Request, body []byte) {
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, _ = r.GetBody()
 }
 
-// What a leader has been sent before it died is never sent a second time, also where
-// net/http's Transport would: alone, it does.
+// What was sent to a leader before it crashed is never sent again, although net/http's Transport
+// alone would send it again.
 func TestNothingIsSentTwice(t *testing.T) {
-	// send makes two requests over one connection, of which the second is changed.
+	// send makes two requests over one connection. change is applied to the second.
 	send := func(client http.RoundTripper, base string, change func(*http.Request)) (codes [2]int) {
 		for i, path := range []string{"/first", "/second"} {
 			to, err := url.Parse(base + path)
@@ -112,7 +112,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	for name, change := range repeated {
 		for _, reset := range []bool{false, true} {
 			leader, follower := newDying(t, reset), newNode(t, "follower")
-			// What a middleware in front of the Front may do to requests.
+			// A middleware in front of the Front may do this to requests.
 			follower.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.ContentLength > 0 {
 					body, _ := io.ReadAll(r.Body)
@@ -131,7 +131,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	}
 }
 
-// A transport that does not say whether it had a connection may have sent anything.
+// A transport that does not report whether it had a connection may have sent the request.
 func TestTransportWithoutTraces(t *testing.T) {
 	var sent atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
@@ -149,9 +149,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A leader that dies in the middle of a request leaves it at one call of a handler, and the caller is told that
-// it may have been carried out, or has half an answer. So is it with a leader that says nothing any more, when
-// another one is known.
+// If a leader crashes in the middle of a request, a handler has been called once, and the caller
+// receives that the request may have been carried out, or half an answer. The same holds for a
+// leader that does not respond any more, when another one is known.
 func TestLeaderDiesInTheMiddle(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	ctx, end := context.WithCancel(context.Background())
@@ -177,7 +177,7 @@ func TestLeaderDiesInTheMiddle(t *testing.T) {
 		answer := follower.ask(path)
 		etcdtest.Take(t, begun, "the handler")
 		if path == "/silent" {
-			follower.router.Unknown(eldest.ErrUnavailable) // that alone ends nothing
+			follower.router.Unknown(eldest.ErrUnavailable) // this alone ends nothing
 			follower.follows(leader, 7)
 			follower.follows(successor, 9)
 		} else {

@@ -13,16 +13,16 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// Lead serves requests with handler in the tenure l, those of callers and those that
-// followers forward, until ctx or the tenure ends. Call it from the lead function of an
-// elector, or from curator.Config.Background, with a handler made for this tenure. It blocks
-// until no handler runs any more and returns ctx's cause.
+// Lead serves requests with handler in the tenure l, those of callers and those that followers
+// forward, until ctx or the tenure ends. Call it from the lead function of an elector, or from
+// curator.Config.Background, with a handler made for this tenure. It blocks until no handler runs
+// any more, and returns ctx's cause.
 //
-// Where only ctx has ended and the tenure still holds, running requests have Config.Grace to
-// end, in the tenure. Then their contexts end; after Config.Grace again, what they read from
-// callers and write to them fails; and then Lead waits for handlers that ignore both. New
-// requests wait for the next leader. Lead may be called before, during and after Run, for
-// one tenure at a time; another call returns an error that wraps eldest.ErrInvalid.
+// If only ctx has ended and the tenure still holds, running requests have Config.Grace to end, in
+// the tenure. Then their contexts end. After another Config.Grace, their reads from callers and
+// writes to callers fail. Then Lead waits for handlers that ignore both. New requests wait for the
+// next leader. Lead may be called before, during and after Run, for one tenure at a time; another
+// call returns an error that wraps eldest.ErrInvalid.
 func (f *Front) Lead(ctx context.Context, l *elector.Leadership, handler http.Handler) error {
 	if ctx == nil || l == nil || handler == nil {
 		return f.failed("lead", invalid("the context, the leadership or the handler is nil"))
@@ -50,7 +50,8 @@ func (f *Front) lead(ctx context.Context, t *tenure) error {
 		cause = t.Cause()
 	}
 	why := fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, cause)
-	// First nobody new; then those that run, while this node still leads; then the end.
+	// First no new requests; then wait for those that run, while this node still leads; then the
+	// end.
 	t.Close(why)
 	f.router.Leave(t, why)
 	t.Drain(f.cfg.Grace)
@@ -58,8 +59,8 @@ func (f *Front) lead(ctx context.Context, t *tenure) error {
 	return cause
 }
 
-// errNotBegun is a request that came too late for its tenure or its leader. It has not been
-// anywhere.
+// errNotBegun is for a request that came too late for its tenure or its leader. It has not been
+// sent anywhere.
 var errNotBegun = errors.New("not begun")
 
 // serve runs the handler of a tenure.
@@ -73,23 +74,23 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
 	defer cancel()
 	a := &answer{ResponseWriter: w, tenure: t.Context()}
 	t.Service.ServeHTTP(a, r.WithContext(ctx))
-	lost := t.Cause() // before the end: a tenure that is given up ends when the last request has
+	lost := t.Cause() // before the end: a tenure that is given up ends with its last request
 	end()
 	switch {
 	case lost == nil, a.hijacked:
 	case !a.begun:
-		// A handler that returns because its context has ended has not done its work, and
-		// net/http would say 200.
+		// A handler that returns because its context has ended has not done its work, and net/http
+		// would answer 200.
 		f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, lost))
 	case a.inTenure && a.open():
-		panic(http.ErrAbortHandler) // nobody can tell whether it was the whole answer
+		panic(http.ErrAbortHandler) // the caller cannot detect whether it was the whole answer
 	}
 	return nil
 }
 
-// begin admits a request to calls that end together. When they end, what the request reads from the caller and writes to it
-// fails after the grace. The returned function ends the request; after it nothing
-// touches the connection, and it panics if the connection can be used for nothing else.
+// begin admits a request to calls that end together. When they end, the request's reads from the
+// caller and writes to it fail after the grace. The returned function ends the request. After it no
+// goroutine touches the connection; it panics if the connection cannot be used any more.
 func (f *Front) begin(w http.ResponseWriter, calls *routing.Calls) (end func(), err error) {
 	if err := calls.Begin(true); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotBegun, err)
@@ -105,7 +106,7 @@ func (f *Front) begin(w http.ResponseWriter, calls *routing.Calls) (end func(), 
 		cut = true
 		past := time.Unix(1, 0)
 		connection := http.NewResponseController(w)
-		_ = connection.SetReadDeadline(past) // a writer that has none cannot be cut
+		_ = connection.SetReadDeadline(past) // has no effect on a writer without deadlines
 		_ = connection.SetWriteDeadline(past)
 	}
 	detach := context.AfterFunc(calls.Context(), func() { time.AfterFunc(f.cfg.Grace, cutting) })
@@ -121,9 +122,9 @@ func (f *Front) begin(w http.ResponseWriter, calls *routing.Calls) (end func(), 
 	}), nil
 }
 
-// handlerContext returns the context of a handler. It is made from the tenure's own, so that it
-// has ended before another node can lead (G3), and has the values, the deadline and the end of
-// the request's.
+// handlerContext returns the context of a handler. It is derived from the tenure's context, so that
+// it has ended before another node can lead (G3), and has the values, the deadline and the end of
+// the request's context.
 func handlerContext(tenure, of context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(inTenure{Context: tenure, of: of})
 	detach := context.AfterFunc(of, func() { cancel(context.Cause(of)) })
@@ -133,14 +134,14 @@ func handlerContext(tenure, of context.Context) (context.Context, context.Cancel
 	}
 }
 
-// inTenure is a tenure's context with the values and the deadline of a request's, which ends
-// whatever is made of it.
+// inTenure is a tenure's context with the values and the deadline of a request's context. Contexts
+// that are derived from it end with the tenure.
 type inTenure struct {
 	context.Context
 	of context.Context
 }
 
-// Value returns the tenure's value first: package context finds its own there.
+// Value returns the tenure's value first, because package context finds its own values there.
 func (c inTenure) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -148,5 +149,5 @@ func (c inTenure) Value(key any) any {
 	return c.of.Value(key)
 }
 
-// Deadline returns the request's. A tenure has none that is known ahead.
+// Deadline returns the deadline of the request. A tenure has none that is known in advance.
 func (c inTenure) Deadline() (time.Time, bool) { return c.of.Deadline() }

@@ -15,8 +15,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Handlers' contexts end with the tenure, and requests that come later wait for the next
-// one. A handler that says nothing then is answered for: it has not said 200.
+// Handlers' contexts end with the tenure, and later requests wait for the next one. If a handler
+// then returns without an answer, the node answers: 200 would be wrong.
 func TestEndOfATenure(t *testing.T) {
 	var begun atomic.Int64
 	leader, follower, r := pair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func TestEndOfATenure(t *testing.T) {
 	require.Equal(t, "hello", answer().body)
 }
 
-// A tenure that is given up on purpose lasts until the requests that run have ended.
+// A tenure that is given up voluntarily lasts until the running requests have ended.
 func TestTenureGivenUp(t *testing.T) {
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
 	leader, follower, r := pair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -70,8 +70,8 @@ func TestTenureGivenUp(t *testing.T) {
 	require.ErrorIs(t, r.over(), errEnough)
 }
 
-// A handler that is in a read from its caller, or in a write to it, does not hold up the
-// end of a tenure.
+// A handler that is in a read from its caller, or in a write to it, does not delay the end of a
+// tenure.
 func TestHandlerThatIsStuckWithItsCaller(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	leader, _, r := pair(t, func(w http.ResponseWriter, r *http.Request) {
@@ -99,10 +99,10 @@ func TestHandlerThatIsStuckWithItsCaller(t *testing.T) {
 	etcdtest.Take(t, begun, "another one")
 	r.loses(eldest.ErrSessionLost)
 	over()
-	<-answered // or its context has ended
+	<-answered // it is answered, or its context has ended
 }
 
-// A panic of a handler's is the server's to deal with, and ends the request.
+// A panic of a handler is handled by the server, and ends the request.
 func TestPanicOfAHandler(t *testing.T) {
 	leader, follower, r := pair(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, err := leader.do(etcdtest.Context(t), http.MethodPost, "/", nil)
@@ -112,7 +112,7 @@ func TestPanicOfAHandler(t *testing.T) {
 	require.ErrorIs(t, r.over(), context.Canceled)
 }
 
-// A handler that meets the end of its tenure says whether it has changed anything.
+// A handler that receives the end of its tenure reports whether it has changed anything.
 func TestRefuse(t *testing.T) {
 	var leader *node
 	leader, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {

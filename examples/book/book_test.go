@@ -22,13 +22,12 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 var update = flag.Bool("update", false, "write what the programs print to their output.txt")
 
-// patience bounds a program, on a machine that is busy with other things.
+// patience bounds a program, on a busy machine.
 const patience = time.Minute
 
-// Each program of the book, built as a reader builds it and run on an etcd without data,
-// prints what its output.txt says, revisions included, ends by itself, and leaves neither
-// a key nor a lease. Fails when the protocol, or etcd, does something else than the chapter
-// says.
+// Each program of the book, built as a reader builds it and run on an etcd without data, prints the
+// text of its output.txt, revisions included, ends by itself, and leaves neither a key nor a lease.
+// The test fails if the protocol, or etcd, does something else than the chapter describes.
 func TestBook(t *testing.T) {
 	programs, err := filepath.Glob("*/main.go")
 	require.NoError(t, err)
@@ -55,8 +54,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// Every program has its chapter, in the order in which doc.go lists them, and each chapter
-// names its program.
+// Every program has its chapter, in the order of doc.go, and each chapter names its program.
 func TestEveryProgramHasItsChapter(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -72,7 +70,7 @@ func TestEveryProgramHasItsChapter(t *testing.T) {
 	}
 }
 
-// play runs a program to its end and returns what it printed.
+// play runs a program to its end and returns its output.
 func play(t *testing.T, program string, etcd *etcdtest.Cluster) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -85,8 +83,8 @@ func play(t *testing.T, program string, etcd *etcdtest.Cluster) []byte {
 	return stdout.Bytes()
 }
 
-// nothingIsLeft looks for keys and leases. A lease that has just expired may be listed for
-// a moment longer.
+// nothingIsLeft requires that there are no keys and no leases. A lease that has just expired may be
+// listed for a moment longer.
 func nothingIsLeft(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	all, err := client.Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithKeysOnly())

@@ -15,11 +15,11 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// pause is what lies between two attempts: a thousand clients of a leader that died
-// should not keep the next one busy with attempts.
+// pause is the time between two attempts: a thousand clients of a leader that crashed should not
+// keep the next one busy with attempts.
 const pause = 200 * time.Millisecond
 
-// counter counts under a key that nobody else writes.
+// counter counts under a key that no other client writes.
 type counter struct {
 	service  kvpb.KVClient
 	election string // of the service
@@ -27,14 +27,14 @@ type counter struct {
 	timeout  time.Duration
 }
 
-// count is what the key says, and as of which revision; 0 and 0 if there is no key.
+// count is the value of the key, and its revision; 0 and 0 if there is no key.
 type count struct {
 	n        int
 	revision int64
 }
 
-// read reads the count. Reading may be repeated whatever became of the attempt before.
-// It ends with ctx, or with an error that another attempt will not change.
+// read reads the count. A read may be repeated, whatever happened to the previous attempt. It ends
+// with ctx, or with an error that another attempt will not change.
 func (c counter) read(ctx context.Context) (count, error) {
 	for {
 		call, cancel := context.WithTimeout(ctx, c.timeout)
@@ -59,14 +59,14 @@ func (c counter) read(ctx context.Context) (count, error) {
 	}
 }
 
-// advance counts one further, exactly once, however many leaders die meanwhile. It ends
-// with ctx, or with an error that another attempt will not change.
+// advance counts one further, exactly once, however many leaders crash meanwhile. It ends with ctx,
+// or with an error that another attempt will not change.
 //
-// A request of which nothing was applied is sent again as it is. Of any other failure
-// nobody can say whether it was carried out, and it may even be so a little later. What
-// makes another attempt safe is a condition: it is on the revision that was read, so of
-// all attempts one can succeed, and reading tells whether one has. An Append, which has
-// no condition, must not be sent again here.
+// A request of which nothing was applied is sent again unchanged. After any other failure it is
+// unknown whether the request was carried out, and it may even be carried out a little later. A
+// condition makes another attempt safe: it is on the revision that was read, so only one of all
+// attempts can succeed, and a read shows whether one has. An Append, which has no condition, must
+// not be sent again here.
 func (c counter) advance(ctx context.Context, from count) (count, error) {
 	for {
 		call, cancel := context.WithTimeout(ctx, c.timeout)
@@ -85,7 +85,7 @@ func (c counter) advance(ctx context.Context, from count) (count, error) {
 				return count{}, err
 			}
 			continue
-		case code == codes.FailedPrecondition: // by an attempt before, or it is not our key
+		case code == codes.FailedPrecondition: // an earlier attempt succeeded, or another client writes this key
 		case code == codes.Unavailable, code == codes.DeadlineExceeded:
 			if err := c.again(ctx, err); err != nil {
 				return count{}, err

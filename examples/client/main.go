@@ -1,9 +1,9 @@
-// Command client is a client of the key-value service of examples/curator that goes on
-// when leaders die: the example of package resolver, and of what a client has to do by
-// itself, which is to decide what may be sent twice.
+// Command client is a client of the key-value service of examples/curator that continues when
+// leaders crash: the example of package resolver, and of the part that a client must do by itself,
+// which is to decide which requests may be sent twice.
 //
-// It learns from etcd (--endpoints) or from any of the nodes (--nodes) where the leader
-// is, and counts under a key of its own until a signal ends it.
+// It gets the leader's address from etcd (--endpoints) or from any of the nodes (--nodes), and
+// counts under a key of its own until a signal ends it.
 package main
 
 import (
@@ -95,8 +95,8 @@ func run(ctx context.Context, o options) error {
 	return err
 }
 
-// builder says where the leader is learnt. done is called when no connection uses it
-// any more.
+// builder returns the builder of the resolver that finds the leader. done is called when no
+// connection uses it any more.
 func (o options) builder() (b grpcresolver.Builder, done func(), err error) {
 	if o.nodes != "" {
 		// They are asked with the connection's own credentials.

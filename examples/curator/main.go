@@ -1,12 +1,11 @@
-// Command curator is a node of a gRPC service of which one instance leads: the example
-// of package curator, here with a key-value service that is kept in etcd. Start three of
-// it, each with a --node and a --listen of its own. Clients may ask any of them: the
-// leader answers. Put a service of your own where the key-value service is registered.
+// Command curator is a node of a gRPC service of which one instance leads: the example of package
+// curator, here with a key-value service that is stored in etcd. Start three of them, each with a
+// --node and a --listen of its own. Clients may call any of them: the leader answers. Register a
+// service of your own in place of the key-value service.
 //
-// With --cert, --key and --cacert the listener and the connections between the nodes
-// are secured by TLS. The certificate of a node must be valid for its node id, by which
-// the other nodes know it, and for the name of the election, by which clients of package
-// resolver know the leader.
+// With --cert, --key and --cacert the listener and the connections between the nodes use TLS. The
+// certificate of a node must be valid for its node ID, which the other nodes verify, and for the
+// name of the election, which clients of package resolver verify.
 package main
 
 import (
@@ -60,9 +59,9 @@ func main() {
 	if o.node == "" {
 		log.Fatal("which node is this? say --node")
 	}
-	// The first signal ends the context: leadership is given up, what has begun is
-	// finished, and the next node leads milliseconds later. A second signal ends the
-	// process as if nobody caught it.
+	// The first signal ends the context: leadership is given up, calls that have begun are
+	// finished, and the next node leads milliseconds later. A second signal ends the process at
+	// once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, o); err != nil {
@@ -91,7 +90,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	var verify func(context.Context, string) error // plain text: nobody can
+	var verify func(context.Context, string) error // in plain text there is nothing to verify
 	if server != nil {
 		verify = curator.NodeCertificate
 	}
@@ -103,7 +102,7 @@ func run(ctx context.Context, o options) error {
 			Session: lease.Config{TTL: o.ttl},
 		},
 		Listener: listener,
-		// Afresh for each tenure, with the tenure's guard: nothing outlives it.
+		// New for each tenure, with the tenure's guard: nothing outlives the tenure.
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -143,7 +142,7 @@ func run(ctx context.Context, o options) error {
 	return err
 }
 
-// tellBalancers answers HTTP requests at an address until stop is called.
+// tellBalancers serves HTTP requests at an address until stop is called.
 func tellBalancers(address string, role http.Handler) (stop func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -159,7 +158,7 @@ func tellBalancers(address string, role http.Handler) (stop func(), err error) {
 	return func() { _ = server.Close(); <-over }, nil
 }
 
-// tell prints what the node is, and each change, until ctx ends.
+// tell prints the node's role, and each change, until ctx ends.
 func tell(ctx context.Context, watch *elector.Watch) {
 	for {
 		status, err := watch.Next(ctx)

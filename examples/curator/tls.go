@@ -12,20 +12,20 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// files name the PEM files of a node: all of them, or none.
+// files has the names of the PEM files of a node: all of them, or none.
 type files struct {
 	cert, key, cacert string
 }
 
-// credentials returns those of the listener, and those with which the node dials a
-// leader; both nil, for plain text, if no files are named.
+// credentials returns the credentials of the listener, and those with which the node dials a
+// leader; both are nil, for plain text, if there are no files.
 //
-// A node shows its certificate on both sides. As a caller it accepts a leader by one
-// thing alone: a certificate for the leader's node id, so that whoever comes by the
-// leader's address, or writes another one into etcd, is sent nothing. As a server it
-// checks the certificates that it is shown and wants none of clients, so that VerifyHop
-// has to say that a hop needs a node's certificate; a service for known clients only sets
-// tls.RequireAndVerifyClientCert instead, and needs no VerifyHop.
+// A node presents its certificate on both sides. As a client it accepts a leader only with a
+// certificate for the leader's node ID, so that a process that takes over the leader's address, or
+// writes another one into etcd, receives nothing. As a server it verifies the certificates that are
+// presented and requires none of clients, so VerifyHop must require a node's certificate for a hop;
+// a service that is for known clients only sets tls.RequireAndVerifyClientCert instead, and needs
+// no VerifyHop.
 func (f files) credentials() (server credentials.TransportCredentials, peer func(elector.Leader) credentials.TransportCredentials, err error) {
 	switch {
 	case f == files{}:

@@ -1,10 +1,10 @@
-// Command elector is a process of which one instance works at a time: the example of
-// package elector without gRPC. Start it on several machines, each with a --node of its
-// own; one of them works, and when it ends or dies the next one does.
+// Command elector is a process of which one instance works at a time: the example of package
+// elector without gRPC. Start it on several machines, each with a --node of its own; one of them
+// works, and when it ends or crashes the next one does.
 //
-// The work is a counter in etcd: whoever leads reads where it was left and goes on. Each
-// write goes through the tenure's guard, so that a leader that was deposed and has not
-// heard of it yet changes nothing.
+// The work is a counter in etcd: each leader reads the last count and continues it. Each write goes
+// through the tenure's guard, so that a leader that was deposed and has not been notified yet
+// changes nothing.
 package main
 
 import (
@@ -38,8 +38,8 @@ func main() {
 	if *node == "" {
 		log.Fatal("which node is this? say --node")
 	}
-	// The first signal ends the context, and with it leadership: the next node works
-	// milliseconds later. A second signal ends the process as if nobody caught it.
+	// The first signal ends the context, and with it leadership: the next node works milliseconds
+	// later. A second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, *election, *node, strings.Split(*endpoints, ","), *ttl); err != nil {
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// run stands until ctx ends.
+// run campaigns until ctx ends.
 func run(ctx context.Context, election, node string, endpoints []string, ttl time.Duration) error {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints,
@@ -64,7 +64,7 @@ func run(ctx context.Context, election, node string, endpoints []string, ttl tim
 		Election: election, NodeID: node,
 		Source:  elector.Always(elector.Client(client)),
 		Session: lease.Config{TTL: ttl},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why not
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // changes of the role, with the reason
 	})
 	if err != nil {
 		return err
@@ -78,14 +78,15 @@ func run(ctx context.Context, election, node string, endpoints []string, ttl tim
 	return err
 }
 
-// count is the leader's work. It returns when ctx, and with it the tenure, ends; if it
-// fails, leadership is given up, and this node stands again after a pause.
+// count is the leader's work. It returns when ctx, and with it the tenure, ends; if it fails,
+// leadership is given up, and this node campaigns again after a pause.
 //
-// The key is outside the range of the election: the guard refuses to write into that.
+// The key is outside the range of the election: the guard refuses writes into that range.
 func count(ctx context.Context, l *elector.Leadership, node, key string) error {
 	fmt.Printf("%s leads with token %d\n", node, l.Token())
 	defer fmt.Printf("%s has led\n", node)
-	// Where the last leader left it. Guarded like a write, so nobody goes on after it.
+	// The count of the last leader. The read is guarded like a write, so a deposed leader stops
+	// here.
 	left, err := l.KV().Get(ctx, key)
 	if err != nil {
 		return err

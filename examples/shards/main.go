@@ -1,17 +1,17 @@
-// Command shards is a process that leads its share of many elections: the example of
-// elector.Group. Start it on several machines, each with a --node of its own. All of them
-// campaign in all elections, on one session each; when a process joins, ends or dies, the
-// others lead fewer or more.
+// Command shards is a process that leads its share of many elections: the example of elector.Group.
+// Start it on several machines, each with a --node of its own. All of them campaign in all
+// elections, on one session each; when a process joins, ends or crashes, the others lead fewer or
+// more.
 //
-// No process assigns elections. Each one keeps two rules, for which it needs no more than
-// what etcd has:
+// No process assigns elections. Each one follows two rules, for which it needs only the data in
+// etcd:
 //
-//   - A process that leads its share already yields to the next candidate instead of leading
-//     one election more. The share is the number of elections by that of the candidates in
-//     the queue, rounded up: so as long as an election has no leader, some process leads less
-//     than its share, and takes it when it is the oldest.
+//   - A process that already leads its share yields to the next candidate instead of leading one
+//     more election. The share is the number of elections divided by the number of candidates in
+//     the queue, rounded up: so as long as an election has no leader, some process leads less than
+//     its share, and takes the election when it is the oldest candidate.
 //   - A process that leads more than its share, because another one has joined, ends as many
-//     tenures, and is at the end of those queues then.
+//     tenures, and is then at the end of those queues.
 package main
 
 import (
@@ -50,8 +50,8 @@ func main() {
 	if s.node == "" || s.n < 1 {
 		log.Fatal("which node is this, and how many shards are there? say --node and --shards")
 	}
-	// The first signal ends the context, and with it all tenures. A second signal ends the
-	// process as if nobody caught it.
+	// The first signal ends the context, and with it all tenures. A second signal ends the process
+	// at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := s.run(ctx, strings.Split(*endpoints, ","), *ttl); err != nil {
@@ -71,7 +71,7 @@ type shards struct {
 
 func (s *shards) name(i int64) string { return fmt.Sprintf("%s-%d", s.prefix, i) }
 
-// share is how many elections one of so many nodes leads at most.
+// share returns how many elections one of so many nodes leads at most.
 func (s *shards) share(nodes int) int64 { return (s.n + int64(nodes) - 1) / int64(nodes) }
 
 // run campaigns in all elections until ctx ends.
@@ -127,8 +127,8 @@ func (s *shards) note(what string, l *elector.Leadership) {
 	}
 }
 
-// balance ends what is more than the share, once a second, and prints how many elections this
-// node leads whenever that has changed.
+// balance ends the tenures beyond the share, once a second, and prints how many elections this node
+// leads whenever that has changed.
 func (s *shards) balance(ctx context.Context, client *clientv3.Client) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -141,7 +141,7 @@ func (s *shards) balance(ctx context.Context, client *clientv3.Client) error {
 		// All nodes are in all queues, so one queue has all nodes.
 		queue, err := observe.Queue(ctx, client, nil, s.name(0))
 		if err != nil || len(queue) == 0 {
-			continue // etcd is away, or this node has not registered yet
+			continue // etcd is unavailable, or this node has not registered yet
 		}
 		led := s.led.Load()
 		if now := fmt.Sprintf("%s leads %d of %d as one of %d", s.node, led, s.n, len(queue)); now != last {
@@ -153,7 +153,7 @@ func (s *shards) balance(ctx context.Context, client *clientv3.Client) error {
 			case s.giveUp <- struct{}{}:
 			case <-ctx.Done():
 				return nil
-			case <-tick.C: // they have ended otherwise
+			case <-tick.C: // they have ended for another reason
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Package absent tells whether a client was left out: no interface at all, or an
-// interface with a nil *clientv3.Client in it, which is what a variable becomes that
-// nobody has set. Every room refuses both before it sends anything, and all of them by
-// this one test. Nil pointers of other types are let through: there are implementations
-// whose methods take them.
+// Package absent detects a missing client: a nil interface, or an interface that holds a nil
+// *clientv3.Client, such as a variable that was never set. Every package refuses both before it
+// sends anything, and uses this function to detect them. Nil pointers of other types are accepted:
+// the methods of some implementations accept them.
 package absent

@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Contexts that are made of one with a clock carry it, whatever ends them; others carry none,
-// which is the default of a lease.Config.
+// A context that is made from one with a clock carries that clock, whatever ends it; other contexts
+// carry none, which is the default of a lease.Config.
 func TestOf(t *testing.T) {
 	clock := lease.Monotonic()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(clockctx.With(t.Context(), clock)))

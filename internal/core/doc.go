@@ -8,10 +8,10 @@
 // (see Table), tested as a list of events, and searched exhaustively.
 //
 //   - state.go has the state of a candidate and its invariants.
-//   - event.go has what a candidate can learn: replies of etcd, changes of watched keys,
+//   - event.go has the events that a candidate receives: replies of etcd, changes of watched keys,
 //     calls of the user, the end of the session.
-//   - effect.go derives the effects from two states. The order of the effects is the same
-//     for all transitions, and G3 rests on it.
+//   - effect.go derives the effects from two states. The order of the effects is the same for all
+//     transitions, and G3 depends on it.
 //   - table.go has one rule for each phase and each event.
 //   - session.go is the session: the deadline, renewals, and their confirmation.
 //

@@ -2,42 +2,43 @@ package core
 
 import "github.com/eldest-io/eldest"
 
-// Effects are what has to be done after a step. The loop carries them out in the order of
-// the fields: the leading context ends before anything is sent (G3), and what a request
-// may change is watched by the time of its reply.
+// Effects are the actions after a step. The loop carries them out in the order of the fields: the
+// leading context ends before anything is sent (G3), and the keys that a request may change are
+// watched before its reply arrives.
 type Effects struct {
-	// Ended says that the candidacy with this token has ended, with Cause. Its context
-	// ends first. 0: none has.
+	// Ended is the token of the candidacy that has ended, with Cause; 0: none has. Its context ends
+	// first.
 	Ended eldest.Token
-	// Drained says that the leading context ends although the key stays.
+	// Drained is true if the leading context ends although the key stays.
 	Drained bool
 	Cause   error
-	// Registered says that a candidacy begins, at Position.
+	// Registered is the token of a candidacy that begins, at Position.
 	Registered eldest.Token
-	// Won says that the candidate leads from now on.
+	// Won is the token with which the candidate leads from now on.
 	Won eldest.Token
-	// Send is the request to send. A Look that is under way is replaced.
+	// Send is the request to send. It replaces a Look that is under way.
 	Send Ask
-	// Pause says that Due is to come after a pause.
+	// Pause is true if Due is to come after a pause.
 	Pause bool
 }
 
-// Watch says which keys are to be watched.
+// Watch is the set of keys to watch.
 type Watch struct {
-	// Key is the life of the candidate's own key that is watched; 0: none.
+	// Key is the life of the candidate's key to watch; 0: none.
 	Key eldest.Token
-	// Late says that the candidate's key is watched although there is none: see Candidate.Owed.
+	// Late is true if the candidate's key is watched although it does not exist: see
+	// Candidate.Owed.
 	Late bool
-	// Elder is the older key that is watched; the zero value: none.
+	// Elder is the older key to watch; the zero value: none.
 	Elder Elder
 }
 
-// Watches is what a candidate in this state watches.
+// Watches returns the keys that a candidate in this state watches.
 func (c *Candidate) Watches() Watch {
 	var w Watch
 	switch c.Phase {
 	case Waiting:
-		if c.Want != Queue { // else nobody waits for the news
+		if c.Want != Queue { // else the candidate does not need its deletion
 			w.Elder = c.Position.Elders[0]
 		}
 		w.Key = c.Token
@@ -54,7 +55,7 @@ func (c *Candidate) Watches() Watch {
 	return w
 }
 
-// Exists reports whether a candidacy goes on: its key exists and was not given up.
+// Exists reports whether a candidacy continues: its key exists and was not given up.
 func (c *Candidate) Exists() bool { return Waiting <= c.Phase && c.Phase <= Draining }
 
 // between derives the effects of a step.

@@ -5,37 +5,39 @@ import (
 	"time"
 )
 
-// Pace is what follows from a session's heartbeats. The zero value: it has none.
+// Pace is the timing of a session's heartbeats. The zero value: it has none.
 type Pace struct {
-	// Every is the time between two beats. After Timeout without one a successor may evict.
+	// Every is the time between two heartbeats. After Timeout without one a successor may evict.
 	Every, Timeout time.Duration
 	// Margin is subtracted from Timeout: it covers clocks of candidates whose rates differ by
 	// less than Margin / Timeout.
 	Margin time.Duration
 }
 
-// LeastTimeout is the shortest Timeout: on a busy machine timers go off up to 120 ms late.
+// LeastTimeout is the shortest Timeout: on a busy machine timers fire up to 120 ms late.
 const LeastTimeout = 500 * time.Millisecond
 
-// Deadline is the first instant at which a leader is not certain whose newest beat was sent
-// after the reading sent.
+// Deadline returns the first instant at which a leader is no longer certain, if its newest
+// heartbeat was sent after the clock reading sent.
 func (p Pace) Deadline(sent time.Duration) time.Duration { return sent + p.Timeout - p.Margin }
 
-// Pulse is what a heart does.
+// Pulse is the state of a heart.
 type Pulse uint8
 
 const (
-	// Still means: nobody wants beats.
+	// Still means: no candidate needs heartbeats.
 	Still Pulse = iota
-	// Unsure means: beats are sent, and none counts now. Nobody leads.
+	// Unsure means: heartbeats are sent, and none counts now. No candidate of the session leads.
 	Unsure
-	// Certain means: a stretch goes on. Until Heart.Deadline nobody evicts.
+	// Certain means: there is a stretch. Until Heart.Deadline no candidate of the session is
+	// evicted.
 	Certain
-	// Mute means: etcd never took a beat and refuses them, so there is no key of them and nobody
-	// ever evicts. It stays so.
+	// Mute means: etcd never accepted a heartbeat and refuses them, so their key does not exist,
+	// and no candidate of the session is ever evicted. This state is final.
 	Mute
-	// Barred means: etcd refuses beats, and may have taken one before. Nobody leads any more, for a successor
-	// that sees it may evict, and the session is given up. It stays so.
+	// Barred means: etcd refuses heartbeats, and may have accepted one before. No candidate of the
+	// session leads any more, because a successor that has seen that heartbeat may evict, and the
+	// session is given up. This state is final.
 	Barred
 
 	pulses
@@ -46,26 +48,26 @@ func (p Pulse) String() string {
 	return [pulses]string{"still", "unsure", "certain", "mute", "barred"}[p]
 }
 
-// Pulses are all of them, in the order of the constants.
+// Pulses returns all pulses, in the order of the constants.
 func Pulses() iter.Seq[Pulse] { return all(pulses) }
 
 // Heart is the state of a session's heartbeats, a plain value (decision 0029). All instants are
-// readings of the session's clock, which goes on while the machine sleeps.
+// readings of the session's clock, which continues while the machine sleeps.
 //
-// Invariant: while Certain, nobody who keeps to the rules evicts before Deadline: some beat that counts was
-// sent after Deadline - (Timeout - Margin).
+// Invariant: while Certain, no candidate that keeps to the rules evicts before Deadline: a
+// heartbeat that counts was sent after Deadline - (Timeout - Margin).
 type Heart struct {
 	Pulse Pulse
 	Pace  Pace
-	// Deadline is the end of the stretch that goes on; while Certain.
+	// Deadline is the end of the present stretch; while Certain.
 	Deadline time.Duration
-	// Stretch counts the stretches that have begun. Since is the revision of the beat with which the last
-	// one did: a proof in this stretch must be of it, or a later one.
+	// Stretch counts the stretches that have begun. Since is the revision of the heartbeat with
+	// which the last one began: a proof in this stretch must be of that revision, or a later one.
 	Stretch uint64
 	Since   int64
-	// Next is when the next beat is to be sent; while Unsure or Certain.
+	// Next is when the next heartbeat is to be sent; while Unsure or Certain.
 	Next time.Duration
-	// Flying counts the beats under way. Tried says that one may have been carried out.
+	// Flying counts the heartbeats under way. Tried is true if one may have been carried out.
 	Flying int
 	Tried  bool
 }
@@ -74,18 +76,19 @@ type Heart struct {
 type HeartKind uint8
 
 const (
-	// Ticked means: somebody has looked at the clock, a timer or a caller.
+	// Ticked means: the clock was read, by a timer or a caller.
 	Ticked HeartKind = iota
-	// Wanted means: a candidate leads, or asks whether it does.
+	// Wanted means: a candidate leads, or checks whether it does.
 	Wanted
-	// Unwanted means: none does any more.
+	// Unwanted means: no candidate leads or checks any more.
 	Unwanted
-	// Acknowledged means: a beat was put into etcd, at HeartEvent.Revision, that was sent after the
+	// Acknowledged means: etcd accepted a heartbeat at HeartEvent.Revision. It was sent after the
 	// reading HeartEvent.Sent.
 	Acknowledged
-	// Missed means: a beat failed, or its outcome is not known.
+	// Missed means: a heartbeat failed, or its outcome is not known.
 	Missed
-	// Forbidden means: etcd refused a beat, and took none of it, and will go on to.
+	// Forbidden means: etcd refused a heartbeat, did not carry it out, and will refuse the next
+	// ones.
 	Forbidden
 
 	heartKinds
@@ -96,47 +99,48 @@ func (k HeartKind) String() string {
 	return [heartKinds]string{"Ticked", "Wanted", "Unwanted", "Acknowledged", "Missed", "Forbidden"}[k]
 }
 
-// HeartKinds are all kinds of events of a heart, in the order of the constants.
+// HeartKinds returns all kinds of events of a heart, in the order of the constants.
 func HeartKinds() iter.Seq[HeartKind] { return all(heartKinds) }
 
-// HeartEvent is what a heart learns.
+// HeartEvent is what a heart receives.
 type HeartEvent struct {
 	Kind HeartKind
-	// Now is a reading from after it was learnt.
+	// Now is a clock reading from after the event.
 	Now time.Duration
-	// Silent says why the application is not believed to be alive: then it does not beat.
+	// Silent is why the application does not count as alive: then no heartbeat is sent. nil: it
+	// does.
 	Silent error
 	Sent   time.Duration
-	// Revision is the beat's.
+	// Revision is the revision of the heartbeat.
 	Revision int64
 }
 
-// HeartEffects are what has to be done after a step, in the order of the fields.
+// HeartEffects are the actions after a step, in the order of the fields.
 type HeartEffects struct {
-	// Suspend says that a stretch has ended that was wanted still: leading contexts end first.
+	// Suspend is true if a stretch has ended that was still needed: leading contexts end first.
 	Suspend bool
-	// Began says that a stretch has begun, or that none is needed any more.
+	// Began is true if a stretch has begun, or if none is needed any more.
 	Began bool
-	// Beat says that a beat is to be sent; exactly one of Acknowledged, Missed and Forbidden is to
-	// follow. Delete says that the key of beats is to be deleted: nobody needs it, and nothing is
-	// under way that puts it.
+	// Beat is true if a heartbeat is to be sent; exactly one of Acknowledged, Missed and Forbidden
+	// must follow. Delete is true if the key of the heartbeats is to be deleted: no candidate needs
+	// it, and no request that puts it is under way.
 	Beat, Delete bool
-	// Timer is the reading at which Ticked is to come at the latest; 0: never.
+	// Timer is the reading at which Ticked must come at the latest; 0: never.
 	Timer time.Duration
 }
 
-// Sure reports whether a stretch goes on, or none is needed.
+// Sure reports whether there is a stretch, or none is needed.
 func (h *Heart) Sure() bool { return h.Pulse == Certain || h.Pulse == Mute }
 
-// over reports whether no beat is wanted, and none is under way.
+// over reports whether no heartbeat is needed, and none is under way.
 func (h *Heart) over() bool { return h.Pulse == Still && h.Flying == 0 }
 
 // StepHeart returns the state after an event and the effects to carry out.
 func StepHeart(h Heart, e HeartEvent) (Heart, HeartEffects) {
 	next := h
 	if h.Pulse == Certain && e.Now >= h.Deadline {
-		// Before anything else is believed: an acknowledgement may have waited in a buffer while
-		// this process was stopped. It continues nothing.
+		// This comes first: an acknowledgement may have waited in a buffer while this process was
+		// stopped. It does not continue the stretch.
 		next.Pulse = Unsure
 	}
 	ended := next.Pulse != h.Pulse
@@ -164,16 +168,16 @@ func StepHeart(h Heart, e HeartEvent) (Heart, HeartEffects) {
 	return next, effects
 }
 
-// HeartRule is what happens at an event, whatever else is due.
+// HeartRule is what happens at an event, apart from a heartbeat that is due.
 type HeartRule struct {
-	// Text says so, for the documentation.
+	// Text describes the rule, for the documentation.
 	Text string
 	// Do changes the state. It must not keep or change anything else.
 	Do func(h *Heart, e HeartEvent)
 }
 
-// HeartTable has the rule for each pulse and each event of a heart. Before any of them applies, a stretch
-// whose deadline has passed ends. After it, a beat is sent if that is due.
+// HeartTable has the rule for each pulse and each event of a heart. Before a rule applies, a
+// stretch whose deadline has passed ends. After it, a heartbeat is sent if one is due.
 var HeartTable = [pulses][heartKinds]HeartRule{
 	Still: {
 		Ticked:       {"nothing to do", calm},
@@ -211,7 +215,7 @@ var (
 
 func calm(*Heart, HeartEvent) {}
 
-// acknowledged counts a beat from when it was sent, not from its acknowledgement.
+// acknowledged counts a heartbeat from its sending, not from its acknowledgement.
 func acknowledged(h *Heart, e HeartEvent) {
 	h.Tried = true
 	deadline := h.Pace.Deadline(e.Sent)

@@ -12,7 +12,7 @@ import (
 
 const ms = time.Millisecond
 
-// pulse is a heart with a timeout of 1 s, a margin of 200 ms, and a beat every 250 ms.
+// pulse is a heart with a timeout of 1 s, a margin of 200 ms, and a heartbeat every 250 ms.
 type pulse struct {
 	*testing.T
 	core.Heart
@@ -35,7 +35,7 @@ func (p *pulse) acknowledged(now, sent time.Duration) core.HeartEffects {
 	return p.step(core.HeartEvent{Kind: core.Acknowledged, Now: now, Sent: sent})
 }
 
-// Beats are sent while they are wanted, one in each interval, however late the clock is looked at.
+// Heartbeats are sent while they are needed, one in each interval, however late the clock is read.
 func TestHeartBeats(t *testing.T) {
 	p := newPulse(t)
 	require.Equal(t, core.HeartEffects{}, p.at(10*s, core.Ticked))
@@ -56,7 +56,8 @@ func TestHeartBeats(t *testing.T) {
 	require.False(t, p.Sure())
 }
 
-// A stretch begins and goes on by acknowledgements alone, and each counts from its sending.
+// A stretch begins and continues only by acknowledgements, and each counts from the sending of its
+// heartbeat.
 func TestHeartStretch(t *testing.T) {
 	p := newPulse(t)
 	p.at(10*s, core.Wanted)
@@ -79,8 +80,8 @@ func TestHeartStretch(t *testing.T) {
 	require.EqualValues(t, 2, p.Stretch, "another one")
 }
 
-// An acknowledgement that is read at the deadline does not continue the stretch: it begins another,
-// in which the win is to be proven again.
+// An acknowledgement that is read at the deadline does not continue the stretch: it begins another
+// one, in which the win must be proven again.
 func TestHeartLateAcknowledgement(t *testing.T) {
 	p := newPulse(t)
 	p.at(10*s, core.Wanted)
@@ -93,7 +94,7 @@ func TestHeartLateAcknowledgement(t *testing.T) {
 	require.Equal(t, 11*s+500*ms, p.Heart.Deadline)
 }
 
-// A user who may not write the key stands as if there were no heartbeats, if none was ever written.
+// If etcd refuses to write the key, and it was never written, the lease alone counts.
 func TestHeartMute(t *testing.T) {
 	p := newPulse(t)
 	p.at(10*s, core.Wanted)
@@ -115,8 +116,8 @@ func TestHeartMute(t *testing.T) {
 	require.Equal(t, core.HeartEffects{}, p.at(90*s, core.Wanted))
 }
 
-// With heartbeats a place in the queue is no proof of a win, however it was learnt: the answer to a question that was
-// asked for that is.
+// With heartbeats a place in the queue does not prove a win, however it was learnt. Only the answer
+// to a request for that proof does.
 func TestPlacesAreNoProofs(t *testing.T) {
 	first := core.Position{Complete: true, Revision: 5}
 	for name, c := range map[string]core.Candidate{
@@ -129,7 +130,8 @@ func TestPlacesAreNoProofs(t *testing.T) {
 		next, _ = core.Step(next, core.Event{Kind: core.Looked, Token: 5, Position: first})
 		require.Equal(t, core.Leading, next.Phase, name)
 	}
-	// Found to be the oldest when it did not want to lead: while a tenure was suspended, say.
+	// It was found to be the oldest when it did not want to lead, for example while a tenure was
+	// suspended.
 	waits := core.Candidate{Phase: core.Waiting, Want: core.Queue, Token: 5, Position: first, Beats: true}
 	next, _ := core.Step(waits, core.Event{Kind: core.Campaign, Want: core.Lead})
 	require.Equal(t, core.Proving, next.Phase, "a place of long ago is no proof")

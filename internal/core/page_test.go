@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write docs/states.md instead of compa
 
 const page = "../../docs/states.md"
 
-// The page is made from the table, and is current.
+// The page is made from the table, and is up to date.
 func TestStatesPage(t *testing.T) {
 	want := render(t)
 	if *rewrite {
@@ -30,7 +30,7 @@ func TestStatesPage(t *testing.T) {
 	require.Equal(t, want, string(got), "go test ./internal/core -run TestStatesPage -rewrite")
 }
 
-// representatives are candidates in a phase in which its rules take different ways.
+// representatives returns candidates in a phase for which its rules have different results.
 func representatives(p core.Phase) (all []core.Candidate) {
 	elder := core.Elder{Key: "older", Token: 1}
 	wants := []core.Want{core.Nothing, core.Queue, core.Lead, core.LeadNow}
@@ -66,7 +66,7 @@ func representatives(p core.Phase) (all []core.Candidate) {
 	return all
 }
 
-// events are what can be learnt of a kind.
+// events returns the events of a kind that have different results.
 func events(k core.Kind) (all []core.Event) {
 	tokens := []eldest.Token{5, 6}
 	if k == core.Looked {
@@ -82,7 +82,7 @@ func events(k core.Kind) (all []core.Event) {
 	return all
 }
 
-// outcomes are the phases in which a rule can end.
+// outcomes returns the phases in which a rule can end.
 func outcomes(p core.Phase, k core.Kind) (all []core.Phase) {
 	for _, c := range representatives(p) {
 		for _, e := range events(k) {
@@ -96,7 +96,7 @@ func outcomes(p core.Phase, k core.Kind) (all []core.Phase) {
 	return all
 }
 
-// rows writes those of one table, one for all neighbours that have the same rule.
+// rows writes the rows of one table, one row for all neighbouring events with the same rule.
 type rows struct {
 	b         *strings.Builder
 	row, last string
@@ -185,7 +185,7 @@ any rule applies, a stretch whose deadline has passed ends, and whoever leads is
 	}
 }
 
-// heartOutcomes are the pulses in which a rule can end.
+// heartOutcomes returns the pulses in which a rule can end.
 func heartOutcomes(pulse core.Pulse, k core.HeartKind) (names []string) {
 	var all []core.Pulse
 	for _, tried := range []bool{false, true} {
@@ -202,7 +202,7 @@ func heartOutcomes(pulse core.Pulse, k core.HeartKind) (names []string) {
 	return names
 }
 
-// sessionOutcomes are the stages in which a rule can end, before the deadline.
+// sessionOutcomes returns the stages in which a rule can end, before the deadline.
 func sessionOutcomes(stage core.Stage, k core.SessionKind) (names []string) {
 	var all []core.Stage
 	for _, c := range []core.Session{

@@ -11,16 +11,16 @@ import (
 type Stage uint8
 
 const (
-	// Resting means: until Session.Next.
+	// Resting means: no renewal is under way, until Session.Next.
 	Resting Stage = iota
 	// Renewing means: the renewal is under way.
 	Renewing
-	// Confirming means: it was answered, and a majority is asked whether the member that answered
-	// still led etcd when it did (decision 0015).
+	// Confirming means: the renewal was answered, and a majority is asked whether the member that
+	// answered was still etcd's leader when it did (decision 0015).
 	Confirming
-	// Pausing means: the attempt is over, and it is being found out how long to rest.
+	// Pausing means: the attempt is over, and the length of the rest is being determined.
 	Pausing
-	// Ended means: the lease is not certain any more. There is no way back.
+	// Ended means: the lease is not certain any more. This stage is final.
 	Ended
 
 	stages
@@ -31,10 +31,10 @@ func (s Stage) String() string {
 	return [stages]string{"resting", "renewing", "confirming", "pausing", "ended"}[s]
 }
 
-// Stages are all stages, in the order of the constants.
+// Stages returns all stages, in the order of the constants.
 func Stages() iter.Seq[Stage] { return all(stages) }
 
-// Rhythm is what follows from a granted TTL.
+// Rhythm is the timing that follows from a granted TTL.
 type Rhythm struct {
 	// TTL is what the server granted. Margin is subtracted from it: it covers clocks whose
 	// rates differ by less than Margin / TTL.
@@ -45,48 +45,50 @@ type Rhythm struct {
 	Timeout time.Duration
 }
 
-// Deadline is the first instant at which a lease is not certain that was granted or renewed by
-// a request that was sent after the reading sent: at or before the instant at which a server
-// may expire it, as long as the rates of the clocks differ by less than Margin / TTL.
+// Deadline returns the first instant at which a lease is no longer certain, if the request that
+// granted or renewed it was sent after the clock reading sent. It is at or before the instant at
+// which a server may expire the lease, as long as the rates of the clocks differ by less than
+// Margin / TTL.
 func (r Rhythm) Deadline(sent time.Duration) time.Duration { return sent + r.TTL - r.Margin }
 
-// Session is the state of one session, a plain value. All instants are readings of the
-// session's clock, which goes on while the machine sleeps.
+// Session is the state of one session, a plain value. All instants are readings of the session's
+// clock, which continues while the machine sleeps.
 //
 // Invariants:
 //   - Deadline is at or before the instant at which a server may expire the lease.
-//   - A request is under way while Renewing and Confirming, or the same one twice, and none else.
+//   - While Renewing and Confirming, one request is under way, which may have been sent twice, and
+//     no other.
 type Session struct {
 	Stage  Stage
 	Rhythm Rhythm
-	// Deadline is the first instant at which the lease is not certain.
+	// Deadline is the first instant at which the lease is no longer certain.
 	Deadline time.Duration
 	// Next is when the next renewal is to be sent; while Resting.
 	Next time.Duration
-	// Sent is a reading from before the renewal under way was sent.
+	// Sent is a clock reading from before the renewal under way was sent.
 	Sent time.Duration
-	// Asked is a reading from before the request of this stage was sent, Timeout how long it
-	// may take. Hedged says that it was sent once more.
+	// Asked is a reading from before the request of this stage was sent, Timeout how long it may
+	// take. Hedged is true if it was sent a second time.
 	Asked, Timeout time.Duration
 	Hedged         bool
-	// Granted and Term are of the renewal that is being confirmed.
+	// Granted and Term belong to the renewal that is being confirmed.
 	Granted Rhythm
 	Term    uint64
-	// Failures counts failed attempts in a row. While there are any the session is at risk. Reason
-	// says why the last one failed.
+	// Failures counts failed attempts in a row. The session is at risk while there are any. Reason
+	// is why the last one failed.
 	Failures int
 	Reason   error
-	// Shared says that others renew the lease as well: it is not revoked when this session
-	// loses it.
+	// Shared is true if other sessions renew the lease as well: then it is not revoked when this
+	// session loses it.
 	Shared bool
-	// Revoke says that the session has ended and its lease is to be revoked.
+	// Revoke is true if the session has ended and its lease is to be revoked.
 	Revoke bool
-	// Cause says why the session ended; nil before.
+	// Cause is why the session ended; nil before.
 	Cause error
 }
 
-// Opened is a session whose lease was granted or renewed by a request that was sent after
-// the reading sent; the first renewal is due after a pause.
+// Opened returns a session whose lease was granted or renewed by a request that was sent after the
+// reading sent; the first renewal is due after a pause.
 func Opened(r Rhythm, sent, now, pause time.Duration, shared bool) Session {
 	return Session{Rhythm: r, Deadline: r.Deadline(sent), Next: now + pause, Shared: shared}
 }
@@ -95,28 +97,28 @@ func Opened(r Rhythm, sent, now, pause time.Duration, shared bool) Session {
 type SessionKind uint8
 
 const (
-	// Clock means: somebody has looked at the clock, a timer or a caller.
+	// Clock means: the clock was read, by a timer or a caller.
 	Clock SessionKind = iota
 	// Together means: another session of the client renews now.
 	Together
-	// Renewed means: a member answered the renewal, in Term, with the TTL of Rhythm. Term 0 is an
-	// answer without one, which counts as it is.
+	// Renewed means: a member answered the renewal, in Term, with the TTL of Rhythm. An answer
+	// without a term, with Term 0, counts without confirmation.
 	Renewed
 	// Confirmed means: a majority has answered, in Term.
 	Confirmed
-	// Failed means: all that was sent of the request under way has failed, or its outcome is not
-	// known. Err says why.
+	// Failed means: every copy of the request under way has failed, or its outcome is not known.
+	// Err is the reason.
 	Failed
-	// Gone means: the server says that the lease does not exist. Err says so, too.
+	// Gone means: the server answered that the lease does not exist. Err is that answer.
 	Gone
-	// Rested means: it is known for how long to rest: Pause.
+	// Rested means: the length of the rest is known: Pause.
 	Rested
-	// Closed means: the user ends the session and has the lease revoked.
+	// Closed means: the user ends the session, and the lease is to be revoked.
 	Closed
 	// Abandoned means: the user ends the session and leaves the lease alone.
 	Abandoned
-	// Forfeited means: the session is to end as lost, for the user says so, or because the TTL
-	// that etcd grants now cannot be worked with. Err says why.
+	// Forfeited means: the session must end as lost, because the user requests it, or because the
+	// TTL that etcd grants now is unusable. Err is the reason.
 	Forfeited
 
 	sessionKinds
@@ -129,15 +131,15 @@ func (k SessionKind) String() string {
 	}[k]
 }
 
-// SessionKinds are all kinds of events of a session, in the order of the constants.
+// SessionKinds returns all kinds of events of a session, in the order of the constants.
 func SessionKinds() iter.Seq[SessionKind] { return all(sessionKinds) }
 
-// SessionEvent is what a session learns.
+// SessionEvent is what a session receives.
 type SessionEvent struct {
 	Kind SessionKind
-	// Now is a reading from after it was learnt.
+	// Now is a clock reading from after the event.
 	Now time.Duration
-	// Silent says why the application is not believed to be alive: then nothing is renewed.
+	// Silent is why the application does not count as alive: then nothing is renewed. nil: it does.
 	Silent error
 	Rhythm Rhythm
 	Term   uint64
@@ -145,21 +147,21 @@ type SessionEvent struct {
 	Err    error
 }
 
-// SessionEffects are what has to be done after a step, in the order of the fields.
+// SessionEffects are the actions after a step, in the order of the fields.
 type SessionEffects struct {
-	// Ended says that the session has ended: its context ends first. Revoke: the lease is to
-	// be revoked.
+	// Ended is true if the session has ended: its context ends first. Revoke is true if the lease
+	// is to be revoked.
 	Ended, Revoke bool
-	// Renewed says that a renewal counts, Recovered that it does after failures, AtRisk that
-	// the first attempt in a row has failed.
+	// Renewed is true if a renewal counts, Recovered if it does after failures, AtRisk if the first
+	// attempt in a row has failed.
 	Renewed, Recovered, AtRisk bool
-	// Renew and Confirm are requests to send, and Again says that the request under way is to be
-	// sent once more beside the first, all with this time-out.
+	// Renew and Confirm are requests to send. Again is true if the request under way is to be sent
+	// a second time beside the first. All have this time-out.
 	Renew, Confirm, Again bool
 	Timeout               time.Duration
-	// Pause says that Rested is to come: after a failure with a pause for so many Failures.
+	// Pause is true if Rested must come: after failures with the pause for their number.
 	Pause bool
-	// Timer is the reading at which Clock is to come at the latest; 0 once it has ended.
+	// Timer is the reading at which Clock must come at the latest; 0 once the session has ended.
 	Timer time.Duration
 }
 
@@ -169,8 +171,8 @@ var (
 )
 
 // Replaced returns an error if the member that answered a renewal in a Raft term may have been
-// replaced as etcd's leader when it did: a majority that was asked afterwards has answered in
-// a later one.
+// replaced as etcd's leader when it did: a majority that was asked afterwards has answered in a
+// later term.
 func Replaced(renewal, majority uint64) error {
 	if majority <= renewal {
 		return nil
@@ -182,8 +184,8 @@ func Replaced(renewal, majority uint64) error {
 func StepSession(s Session, e SessionEvent) (Session, SessionEffects) {
 	next := s
 	if e.Now >= s.Deadline && e.Kind < Closed && s.Stage != Ended {
-		// Before anything else is believed: a reply may have waited in a buffer while this
-		// process was stopped (G3).
+		// This comes first: a reply may have waited in a buffer while this process was stopped
+		// (G3).
 		next.expire(e)
 	} else {
 		SessionTable[s.Stage][e.Kind].Do(&next, e)

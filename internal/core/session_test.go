@@ -16,7 +16,7 @@ import (
 
 const s = time.Second
 
-// held is a session that was granted at 100 s, for ten seconds with a margin of one.
+// held is a session that was granted at 100 s, for ten seconds with a margin of one second.
 func held() core.Session {
 	r := core.Rhythm{TTL: 10 * s, Margin: s, Every: 2 * s, Timeout: s}
 	return core.Opened(r, 100*s, 100*s, 2*s, false)
@@ -69,9 +69,9 @@ func TestDeadlineTable(t *testing.T) {
 	}
 }
 
-// TestDeadlineNeverBeyondExpiry plays renewals against a server that counts from
-// the moment at which it handles them, with clocks whose rates differ by less than
-// margin / TTL: whenever the session counts on its lease, the server has not expired it.
+// TestDeadlineNeverBeyondExpiry simulates renewals at a server that counts from the moment at which
+// it handles them, with clocks whose rates differ by less than margin / TTL. Whenever the session
+// counts on its lease, the server has not expired it.
 func TestDeadlineNeverBeyondExpiry(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -111,8 +111,8 @@ func TestDeadlineNeverBeyondExpiry(t *testing.T) {
 	}
 }
 
-// A reply that is read after the deadline never moves it; another one always moves it to the
-// instant that counts from sending, however late it is read.
+// A reply that is read after the deadline never moves the deadline. Any other reply always moves it
+// to the instant that counts from sending, however late it is read.
 func TestDeadlineProperties(t *testing.T) {
 	require.NoError(t, quick.Check(func(a, b, c uint32) bool {
 		const unit = time.Millisecond
@@ -128,8 +128,8 @@ func TestDeadlineProperties(t *testing.T) {
 	}, nil))
 }
 
-// A request that is not answered is sent once more half-way, and given up at its end; nothing
-// is renewed for an application that is silent.
+// A request that is not answered is sent a second time after half of its time, and given up at its
+// end. Nothing is renewed for an application that does not respond.
 func TestTimeouts(t *testing.T) {
 	step := func(c core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
 		next, effects := core.StepSession(c, e)
@@ -179,8 +179,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A time-out that is longer than what is left of the lease does not have the renewal sent once
-// more after the deadline: it would prolong a lease that the session no longer counts on.
+// If the time-out is longer than the rest of the lease, the renewal is not sent again after the
+// deadline: it would extend a lease that the session no longer counts on.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	c := held()
 	c.Next = 109*s - s/10

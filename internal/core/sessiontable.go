@@ -10,15 +10,14 @@ import (
 
 // SessionRule is what happens at an event in a stage.
 type SessionRule struct {
-	// Text says so, for the documentation.
+	// Text describes the rule, for the documentation.
 	Text string
 	// Do changes the state. It must not keep or change anything else.
 	Do func(s *Session, e SessionEvent)
 }
 
-// SessionTable has the rule for each stage and each event of a session. Before any of them
-// applies, each event but those with which a user ends the session ends it as lost where the
-// deadline has passed.
+// SessionTable has the rule for each stage and each event of a session. Before a rule applies, the
+// session ends as lost if its deadline has passed, except at events with which a user ends it.
 var SessionTable = [stages][sessionKinds]SessionRule{
 	Resting: {
 		Clock:    {"renews if that is due; a silent application is a failed attempt, and nothing is sent", due},
@@ -81,8 +80,8 @@ func due(s *Session, e SessionEvent) {
 	}
 }
 
-// early joins a renewal that another session of the client sends, so that both are confirmed by
-// one question.
+// early joins a renewal that another session of the client sends, so that one request confirms
+// both.
 func early(s *Session, e SessionEvent) {
 	if s.Failures == 0 && e.Now >= s.Next-s.Rhythm.Every/10 {
 		s.renew(e)
@@ -98,13 +97,14 @@ func (s *Session) renew(e SessionEvent) {
 	s.ask(Renewing, e.Now)
 }
 
-// ask has the request of a stage sent.
+// ask starts the request of a stage.
 func (s *Session) ask(stage Stage, now time.Duration) {
 	s.Stage, s.Asked, s.Timeout, s.Hedged = stage, now, s.timeout(s.Deadline-now), false
 }
 
-// wait is the time-out of a request. Half-way it is sent once more, to another member: one of
-// three that swallows what it gets must cost half an attempt and not the lease (decision 0020).
+// wait handles the time-out of a request. After half of the time the request is sent a second time,
+// to another member: if one of three members does not respond, that must cost half an attempt and
+// not the lease (decision 0020).
 func (s *Session) wait(e SessionEvent) {
 	switch {
 	case e.Now >= s.Asked+s.Timeout:
@@ -134,9 +134,8 @@ func confirmed(s *Session, e SessionEvent) {
 	s.count(e)
 }
 
-// count counts the renewal from when it was sent, not from its answer. The newest answer
-// counts even where it is the shorter one: a server that lowered the TTL expires the lease
-// by the lower one.
+// count counts the renewal from its sending, not from its answer. The newest answer counts even if
+// its TTL is shorter: a server that lowered the TTL expires the lease by the lower one.
 func (s *Session) count(e SessionEvent) {
 	s.Rhythm, s.Deadline = s.Granted, s.Granted.Deadline(s.Sent)
 	s.Failures, s.Reason = 0, nil
@@ -181,9 +180,9 @@ func (s *Session) end(cause error, revoke bool) {
 	s.Stage, s.Cause, s.Revoke = Ended, cause, revoke
 }
 
-// timeout is that of a request: it grows after failures, for the replies may not be lost
-// but slow; but no attempt, which is two requests, takes more than half of the time that is
-// left, so that another one always fits.
+// timeout returns the time-out of a request. It grows after failures, because the replies may be
+// slow and not lost. But no attempt, which is two requests, takes more than half of the time that
+// is left, so that another one always fits.
 func (s *Session) timeout(left time.Duration) time.Duration {
 	timeout := s.Rhythm.Timeout
 	for range s.Failures {

@@ -6,7 +6,7 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Phase says where a candidacy is.
+// Phase is the phase of a candidacy.
 type Phase uint8
 
 // The phases. A key of the candidate exists in etcd, as far as the candidate knows, from
@@ -16,10 +16,10 @@ const (
 	Idle Phase = iota
 	// Entering: a registration is sent until its outcome is known.
 	Entering
-	// Waiting: the key exists, and so did an older one, which is watched; or a place is all that
-	// is wanted.
+	// Waiting: the key exists. An older one existed, which is watched; or the user wants only a
+	// place in the queue.
 	Waiting
-	// Proving: the nearest older key is deleted. etcd is asked who is older now.
+	// Proving: the nearest older key is deleted. etcd is asked which candidates are older now.
 	Proving
 	// Leading: the key was the oldest one at a revision at which it existed (G1).
 	Leading
@@ -45,7 +45,7 @@ type Want uint8
 const (
 	// Nothing means: no key.
 	Nothing Want = iota
-	// Queue means: a place in the queue, and not to lead yet.
+	// Queue means: a place in the queue, without leading yet.
 	Queue
 	// Lead means: to lead, and to wait for it.
 	Lead
@@ -62,13 +62,13 @@ type Elder struct {
 	Token eldest.Token
 }
 
-// Position is a place in the queue as of one revision.
+// Position is a place in the queue at one revision.
 type Position struct {
 	// Revision is the revision at which the other fields were true.
 	Revision int64
 	// Elders are the nearest older candidates, the nearest one first.
 	Elders []Elder
-	// Complete says that no other older candidate exists.
+	// Complete is true if no other older candidate exists.
 	Complete bool
 }
 
@@ -77,45 +77,45 @@ type Position struct {
 // elements of Elders.
 //
 // Invariants:
-//   - A key with a token up to Doomed is never led with or waited with again: its deletion
+//   - A candidate never leads or waits again with a token up to Doomed: the deletion of that key
 //     may be under way (G2).
 //   - At most one request is under way, and none while Paused.
 type Candidate struct {
 	Phase Phase
-	// Want is what the candidate goes on with after Leaving.
+	// Want is what the candidate continues with after Leaving.
 	Want Want
-	// Token is the create revision of the key. In Leaving 0 says that it is not known
-	// whether there is a key.
+	// Token is the create revision of the key. In Leaving, 0 means that it is not known whether a
+	// key exists.
 	Token eldest.Token
 	// Position is where the candidate waits.
 	Position Position
 	// Doomed is the newest token that was given up.
 	Doomed eldest.Token
-	// Unsure says that there may be a key although none is known: a registration was not
-	// answered, or the lease was resumed.
+	// Unsure is true if a key may exist although none is known: a registration was not answered, or
+	// the lease was resumed.
 	Unsure bool
-	// Yields says that before a win the user is asked whether another candidate is to lead.
+	// Yields is true if before a win the user is asked whether another candidate is to lead.
 	Yields bool
-	// Beats says that the session has heartbeats. Then a win is proven by the answer to Look, or Survey, alone,
-	// which the loop asks for in a stretch.
+	// Beats is true if the session has heartbeats. Then only the answer to Look or Survey, which
+	// the loop requests in a stretch, proves a win.
 	Beats bool
-	// Owed says that the outcome of a registration was never learnt. It may be carried out
-	// for as long as the lease exists.
+	// Owed is true if the outcome of a registration was never learnt. It may be carried out for as
+	// long as the lease exists.
 	Owed bool
-	// Unwatched says that the user need not know when the key is deleted, once it leads.
+	// Unwatched is true if the user need not be notified when the key is deleted, once it leads.
 	Unwatched bool
 	// Asked is the request under way, or the one to be sent after the pause.
 	Asked Ask
-	// Paused says that the last request failed, and that the next one waits for Due.
+	// Paused is true if the last request failed, and the next one waits for Due.
 	Paused bool
-	// Cause says why the last candidacy ended; nil before that.
+	// Cause is why the last candidacy ended; nil before that.
 	Cause error
 }
 
 // Request is a kind of request.
 type Request uint8
 
-// The requests. Only the loop knows how they are encoded.
+// The requests. Only the loop encodes them.
 const (
 	// None: there is no request.
 	None Request = iota
@@ -125,7 +125,7 @@ const (
 	RegisterAlone
 	// Look reads the candidate's key and its elders at one revision.
 	Look
-	// Survey reads the whole queue, and asks the user whether to yield.
+	// Survey reads the whole queue, and lets the user decide whether to yield.
 	Survey
 	// Delete deletes the key, if it has the token.
 	Delete
@@ -145,16 +145,16 @@ type Ask struct {
 	At int64
 }
 
-// Resumed is the state of a candidate whose session was abandoned and whose lease was
-// resumed: what was sent before may be carried out still.
+// Resumed returns the state of a candidate whose session was abandoned and whose lease was resumed:
+// earlier requests may still be carried out.
 func (c Candidate) Resumed() Candidate {
 	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields, Beats: c.Beats}
 }
 
-// Phases are all phases, in the order of the constants.
+// Phases returns all phases, in the order of the constants.
 func Phases() iter.Seq[Phase] { return all(phases) }
 
-// all are the constants below an end.
+// all returns the constants below an end.
 func all[T ~uint8](end T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range end {

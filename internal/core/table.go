@@ -16,7 +16,7 @@ func Step(c Candidate, e Event) (Candidate, Effects) {
 
 // Rule is what happens at an event in a phase.
 type Rule struct {
-	// Text says so, for the documentation.
+	// Text describes the rule, for the documentation.
 	Text string
 	// Do changes the state. It must not keep or change anything else.
 	Do func(c *Candidate, e Event)
@@ -207,10 +207,10 @@ var (
 	pause = Rule{"pauses", func(c *Candidate, _ Event) { c.Paused = true }}
 )
 
-// ask has a request sent now.
+// ask makes a request the one to send now.
 func (c *Candidate) ask(a Ask) { c.Asked, c.Paused = a, false }
 
-// end ends everything. The key is gone, or goes with the lease.
+// end ends the candidacy. The key is deleted, or is deleted with the lease.
 func (c *Candidate) end(at Phase, cause error) {
 	c.Phase, c.Want, c.Cause, c.Token, c.Position = at, Nothing, cause, 0, Position{Revision: c.Position.Revision}
 	c.ask(Ask{})
@@ -223,7 +223,7 @@ func giveUp(c *Candidate, e Event) { c.Want, c.Cause = Nothing, e.Err }
 // holds it again (G2): a deletion that is under way may be carried out at any time.
 func (c *Candidate) doom() { c.Doomed = max(c.Doomed, c.Token) }
 
-// enter registers, or ends where no key is wanted.
+// enter starts a registration.
 func enter(c *Candidate, e Event) {
 	c.Phase, c.Want, c.Token, c.Position = Entering, e.Want, 0, Position{}
 	request := Register
@@ -233,7 +233,7 @@ func enter(c *Candidate, e Event) {
 	c.ask(Ask{Request: request})
 }
 
-// remove has the key deleted, and goes on with what is wanted once there is none.
+// remove starts the deletion of the key, and continues with what is wanted once there is none.
 func (c *Candidate) remove() {
 	switch {
 	case c.Token > 0:
@@ -253,7 +253,7 @@ func (c *Candidate) find() {
 	c.ask(Ask{Request: Look})
 }
 
-// appeared has a key deleted of which the candidate did not know.
+// appeared deletes a key that the candidate did not know.
 func appeared(c *Candidate, e Event) {
 	if e.Token == 0 {
 		return
@@ -264,8 +264,8 @@ func appeared(c *Candidate, e Event) {
 	c.remove()
 }
 
-// keep has the key watched, and nothing asked. Its deletion may be under way; then it is doomed,
-// and the deletion can end no other life.
+// keep watches the key and sends nothing. If the deletion of the key is under way, the token is
+// doomed, and the deletion can end no other life.
 func (c *Candidate) keep() {
 	c.Phase, c.Want = Draining, Lead
 	c.ask(Ask{})
@@ -304,7 +304,7 @@ func abandonEntry(c *Candidate, e Event) {
 	}
 }
 
-// giveUpEntry ends a registration that is not wanted any more, and of which there may be a key.
+// giveUpEntry ends a registration that is not wanted any more, and that may have created a key.
 func (c *Candidate) giveUpEntry() {
 	if c.Unsure {
 		c.find()
@@ -369,7 +369,7 @@ func (c *Candidate) lead(p Position) {
 	c.ask(Ask{})
 }
 
-// queued takes the candidate to where its position in the queue leads.
+// queued moves the candidate to the phase that follows from its position in the queue.
 func (c *Candidate) queued(p Position) {
 	repeated := c.Phase == Proving
 	proven := p.Complete && (repeated || !c.Beats)
@@ -386,7 +386,7 @@ func (c *Candidate) queued(p Position) {
 		c.ask(Ask{Request: Survey, Token: c.Token})
 	case proven:
 		c.lead(p)
-	default: // it is not known who is older, or not known well enough
+	default: // the older candidates are not known, or not known well enough
 		c.Phase = Proving
 		c.ask(Ask{Request: Look, Token: c.Token})
 		c.Paused = repeated

@@ -1,5 +1,5 @@
-// Package electiontest gives tests those who take part in an election, on the etcd of package
-// etcdtest: a session and a candidate, with what their hooks were told.
+// Package electiontest provides tests with participants of an election, on the etcd of package
+// etcdtest: a session and a candidate, and the events that their hooks received.
 //
 //	p := electiontest.Join(t, cli, name)     // closed with the test
 //	tenure := p.Lead(t)                      // it must win at once
@@ -9,5 +9,6 @@
 //
 // # Not guaranteed
 //
-// Events that nobody takes: a channel keeps the first of them, and the rest are dropped.
+// Events that a test does not read may be lost: a channel keeps the first of them, and the rest are
+// dropped.
 package electiontest

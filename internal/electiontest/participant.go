@@ -14,11 +14,11 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Quiet is the TTL of a session unless it is changed: neither renewals nor rechecks get into a
-// test's counts.
+// Quiet is the TTL of a session unless it is changed. It is so long that neither renewals nor
+// liveness checks change the request counts of a test.
 const Quiet = 10 * time.Minute
 
-// Participant is what a program that takes part has, and what its hooks were told.
+// Participant is one participant of an election, and the events that its hooks received.
 type Participant struct {
 	Client     *clientv3.Client
 	Session    *lease.Session
@@ -29,11 +29,11 @@ type Participant struct {
 	Foreign    chan election.ForeignEvent
 }
 
-// Change alters the configs with which a participant joins. A Session in the candidate's is used
-// in place of one of its own.
+// Change alters the configs with which a participant joins. If the candidate's config has a
+// Session, that one is used instead of a new one.
 type Change func(*lease.Config, *election.Config)
 
-// Join makes a participant, which is closed with the test.
+// Join makes a participant, which is closed at the end of the test.
 func Join(t testing.TB, cli *clientv3.Client, name string, changes ...Change) *Participant {
 	t.Helper()
 	p := &Participant{Client: cli}
@@ -58,7 +58,7 @@ func Join(t testing.TB, cli *clientv3.Client, name string, changes ...Change) *P
 	return p
 }
 
-// kept makes a hook and the channel that it fills.
+// kept returns a hook and the channel that it fills.
 func kept[E any]() (chan E, func(E)) {
 	events := make(chan E, 256)
 	return events, func(e E) {
@@ -69,8 +69,8 @@ func kept[E any]() (chan E, func(E)) {
 	}
 }
 
-// Leave ends a participant in an orderly way. That it was deposed or cut off before is the
-// test's business.
+// Leave closes a participant in an orderly way. It ignores errors: a test may have deposed or
+// partitioned the participant before.
 func (p *Participant) Leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
@@ -100,14 +100,14 @@ func (p *Participant) Campaign(ctx context.Context) <-chan Outcome {
 	return After(func() (*election.Leadership, error) { return p.Candidate.Campaign(ctx) })
 }
 
-// Queue registers now and waits for the win in the background, so that a test decides on the
-// order.
+// Queue registers now and waits for the win in the background, so that the test decides the order
+// of the queue.
 func (p *Participant) Queue(t testing.TB) <-chan Outcome {
 	t.Helper()
 	return p.QueueUnder(etcdtest.Context(t), t)
 }
 
-// QueueUnder is Queue under a context of the test's.
+// QueueUnder is Queue with a context of the test.
 func (p *Participant) QueueUnder(ctx context.Context, t testing.TB) <-chan Outcome {
 	t.Helper()
 	_, err := p.Candidate.Register(ctx)

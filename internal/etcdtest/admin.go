@@ -14,8 +14,8 @@ import (
 // before the context ends.
 var ErrNoLeader = errors.New("etcdtest: no etcd leader")
 
-// Leader blocks until a majority of the members follow one that leads, or ctx ends,
-// and returns its index. It asks every running member directly.
+// Leader blocks until a majority of the members follow the same leader, or ctx ends, and returns
+// the index of that leader. It asks every running member directly.
 func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -31,8 +31,8 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	}
 }
 
-// Leads reports whether a member leads etcd, as far as a majority says so within the given
-// time. It blocks no longer than that, and than ctx lives.
+// Leads reports whether a member is etcd's leader according to a majority of the members. It blocks
+// for at most the given time, or until ctx ends.
 func (c *Cluster) Leads(ctx context.Context, member int, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -40,8 +40,8 @@ func (c *Cluster) Leads(ctx context.Context, member int, within time.Duration) b
 	return err == nil && leader == member
 }
 
-// leaderNow counts whom the members follow, the newest Raft term only: a member
-// that was cut off may still believe in a leader of the past.
+// leaderNow counts the members that follow each leader, in the newest Raft term only: a member that
+// was partitioned may still report the leader of an older term.
 func (c *Cluster) leaderNow(ctx context.Context) int {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -82,8 +82,8 @@ func (c *Cluster) leaderNow(ctx context.Context) int {
 	return -1
 }
 
-// MoveLeader hands etcd's own leadership to member to and blocks until a majority
-// follows it, or ctx ends.
+// MoveLeader transfers etcd's leadership to the member to and blocks until a majority follows it,
+// or ctx ends.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	for {
 		from, err := c.Leader(ctx)
@@ -94,15 +94,15 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 		if err != nil {
 			return err
 		}
-		// A failure is settled by asking again who leads: the transfer may
-		// have happened, or somebody else may have been elected.
+		// After a failure the next round asks which member leads: the transfer may have happened,
+		// or another member may have been elected.
 		if _, err := cli.MoveLeader(ctx, c.members[to].ID()); err != nil && ctx.Err() != nil {
 			return fmt.Errorf("etcdtest: moving the leader to %d: %w", to, err)
 		}
 	}
 }
 
-// Revision is the current revision of the store, as a majority knows it.
+// Revision is the current revision of the store, from a linearizable read.
 func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 	cli, err := c.Admin(nil)
 	if err != nil {
@@ -115,9 +115,9 @@ func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// Compact removes all history up to the current revision and blocks until it is
-// gone from the member that was asked. It returns that revision: reads and watches
-// of older ones fail now.
+// Compact removes all history up to the current revision and blocks until the member that carries
+// out the request has deleted it. It returns that revision: reads and watches of older ones fail
+// from then on.
 func (c *Cluster) Compact(ctx context.Context) (int64, error) {
 	rev, err := c.Revision(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *Cluster) Compact(ctx context.Context) (int64, error) {
 	return rev, err
 }
 
-// Defragment has every running member rewrite its store, one after another, and blocks
-// until that is done. A member answers nobody meanwhile.
+// Defragment makes every running member rewrite its store, one after another, and blocks until that
+// is done. A member answers no requests meanwhile.
 func (c *Cluster) Defragment(ctx context.Context) error {
 	for _, m := range c.members {
 		if !m.Running() {
@@ -149,8 +149,8 @@ func (c *Cluster) Defragment(ctx context.Context) error {
 	return nil
 }
 
-// Admin returns the cluster's own client of member m, or of all members for nil. It is
-// the same one for each caller, and is closed with the cluster: nobody else closes it.
+// Admin returns the cluster's own client of member m, or of all members for nil. All callers share
+// it. It is closed with the cluster and must not be closed by a caller.
 func (c *Cluster) Admin(m *Member) (*clientv3.Client, error) {
 	name, eps := "", c.Endpoints()
 	if m != nil {

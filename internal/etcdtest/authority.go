@@ -30,7 +30,7 @@ type Authority struct {
 // serial is the number of the latest certificate.
 var serial atomic.Int64
 
-// NewAuthority makes one.
+// NewAuthority makes an authority for the test t.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir(), Pool: x509.NewCertPool()}
@@ -43,8 +43,9 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue returns a certificate for a client and a server with these names, of which some may be
-// IP addresses. The first name is the user's, for an etcd that knows users by certificates.
+// Issue returns a certificate for a client and a server with these names, of which some may be IP
+// addresses. The first name is the common name, which etcd takes as the user name when clients
+// authenticate by certificate.
 func (a *Authority) Issue(names ...string) tls.Certificate {
 	a.t.Helper()
 	c := &x509.Certificate{
@@ -61,7 +62,7 @@ func (a *Authority) Issue(names ...string) tls.Certificate {
 	return a.sign(c)
 }
 
-// Files writes a certificate and its key where a process can read them.
+// Files writes a certificate and its key to files that other processes can read.
 func (a *Authority) Files(c tls.Certificate) (cert, key string) {
 	a.t.Helper()
 	secret, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -75,13 +76,13 @@ func (a *Authority) Client(own ...tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: own, RootCAs: a.Pool, MinVersion: tls.VersionTLS13}
 }
 
-// Server is the config of a server that has a certificate and asks clients for one of the
-// authority's: verify says whether they must have it.
+// Server is the config of a server that has a certificate and requests a client certificate of this
+// authority: verify determines whether clients must have one.
 func (a *Authority) Server(own tls.Certificate, verify tls.ClientAuthType) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: a.Pool, ClientAuth: verify, MinVersion: tls.VersionTLS13}
 }
 
-// sign makes a certificate. The first one is the authority's, which signs itself.
+// sign makes a certificate. The first one is the authority's own, which is self-signed.
 func (a *Authority) sign(c *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// memberPackage is the command that is one member, inside the nested module; the
-// sources of memberSources decide whether it must be built anew.
+// memberPackage is the command that runs one member, inside the nested module. A change in
+// memberSources makes a new build necessary.
 const memberPackage = "./internal/etcdmember"
 
 var memberSources = []string{"go.mod", "go.sum", "internal/etcdmember", "internal/memberproc", "internal/devcluster", "internal/gate"}
@@ -41,7 +41,7 @@ var memberBinary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "etcdmember-"+key)
-	// Many packages are tested side by side: one builds, the others wait.
+	// Many packages are tested at the same time: one builds, the others wait.
 	unlock, err := lockFile(filepath.Join(dir, "build.flock"))
 	if err != nil {
 		return "", err
@@ -63,8 +63,8 @@ func build(module, path string) error {
 	tmp := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", tmp, memberPackage)
 	cmd.Dir = module
-	// The nested module's own go.mod decides what is built, not a workspace
-	// around it, nor the flags of the test run.
+	// The nested module's go.mod alone decides what is built, not a workspace around it or the
+	// flags of the test run.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		_ = os.Remove(tmp) // there may be none
@@ -73,8 +73,8 @@ func build(module, path string) error {
 	return os.Rename(tmp, path)
 }
 
-// nestedModule finds cmd/eldest: from this file's own place, or, in a binary that
-// was built without paths, upwards from the working directory.
+// nestedModule finds cmd/eldest: from the path of this source file or, in a binary that was built
+// without paths, upwards from the working directory.
 func nestedModule() (string, error) {
 	starts := make([]string, 0, 2)
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
@@ -94,9 +94,9 @@ func nestedModule() (string, error) {
 	return "", fmt.Errorf("etcdtest: no cmd/eldest above any of %q", starts)
 }
 
-// sourceKey hashes what the binary is made of: the sources, the versions of its
-// dependencies (go.mod, go.sum) and the toolchain. Reading them takes a
-// millisecond; asking go build whether anything changed takes a second.
+// sourceKey hashes everything that the binary is built from: the sources, the versions of its
+// dependencies (go.mod, go.sum) and the toolchain. Reading them takes a millisecond; asking go
+// build whether anything changed takes a second.
 func sourceKey(module string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), runtime.GOOS, runtime.GOARCH)
@@ -128,14 +128,13 @@ func sourceKey(module string) (string, error) {
 func cacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
-		base = os.TempDir() // no home, as in some containers
+		base = os.TempDir() // there is no home directory, as in some containers
 	}
 	dir := filepath.Join(base, "eldest-etcdtest")
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// removeOld removes binaries of sources that nobody tests any more. The caller
-// holds the lock.
+// removeOld removes binaries that no test has used for binaryLife. The caller holds the lock.
 func removeOld(dir string) {
 	old, err := filepath.Glob(filepath.Join(dir, "etcdmember-*"))
 	if err != nil {

@@ -24,7 +24,7 @@ func TestFailedBuildShowsTheCompiler(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// The key changes with what the binary is made of and with nothing else.
+// The key changes with everything that the binary is built from, and with nothing else.
 func TestSourceKey(t *testing.T) {
 	module := t.TempDir()
 	for _, src := range memberSources {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Dial returns a client of all members. The caller closes it. with changes the
+// Dial returns a client of all members. The caller closes it. The functions in with change the
 // client's config last; Recorder.Attach is such a function.
 func (c *Cluster) Dial(with ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	return dial(c.Endpoints(), with)
@@ -41,9 +41,9 @@ func clientFor(t testing.TB, endpoints []string, with []func(*clientv3.Config)) 
 	return cli
 }
 
-// dial makes a client as a careful program would, but for one thing: it comes back to
-// a member that was away within a tenth of a second, not within gRPC's second
-// to two minutes, so that a test need not wait for what it does not test.
+// dial makes a client with the settings that a production program needs, with one exception: it
+// reconnects to a member that was unavailable within a tenth of a second, instead of gRPC's one
+// second to two minutes, so that tests do not wait for gRPC's back-off.
 func dial(endpoints []string, with []func(*clientv3.Config)) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
 		Endpoints: endpoints,
@@ -62,8 +62,8 @@ func dial(endpoints []string, with []func(*clientv3.Config)) (*clientv3.Client, 
 	return clientv3.New(cfg)
 }
 
-// Reachable waits until a client has found an etcd again that was away: of what it is asked
-// then, it repeats the reads by itself, and no write.
+// Reachable waits until a client reaches etcd again after an outage. During an outage the client
+// repeats reads by itself, but not writes.
 func Reachable(t testing.TB, cli *clientv3.Client) {
 	t.Helper()
 	limit, cancel := context.WithTimeout(context.Background(), time.Minute)

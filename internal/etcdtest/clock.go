@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Clock goes with the others, and jumps when it is told to: as of a machine that was suspended,
-// or a process that was stopped, with no timer having fired. It is a lease.Clock.
+// Clock runs with real time and jumps when Jump is called, as the clock of a machine that was
+// suspended or of a process that was stopped; no timer fires at a jump. It is a lease.Clock.
 type Clock struct {
 	begin time.Time
 	ahead atomic.Int64
 }
 
-// NewClock begins at zero.
+// NewClock returns a clock that begins at zero.
 func NewClock() *Clock { return &Clock{begin: time.Now()} }
 
-// Now is the time since the beginning, and all jumps.
+// Now is the time since the beginning plus all jumps.
 func (c *Clock) Now() time.Duration { return time.Since(c.begin) + time.Duration(c.ahead.Load()) }
 
 // Jump puts the clock forward.

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Config says which cluster to start. The zero value is one member.
+// Config describes the cluster to start. The zero value is one member.
 type Config struct {
 	// Members is 1, 3 or 5; 0 means 1.
 	Members int
@@ -26,32 +26,31 @@ type Config struct {
 	// Quota is the size in bytes of the store at which etcd raises NOSPACE; 0
 	// is etcd's default of 2 GiB.
 	Quota int64
-	// MaxTxnOps is how many operations a transaction may have; 0 is etcd's default of
-	// 128.
+	// MaxTxnOps is the maximum number of operations in a transaction; 0 is etcd's default of 128.
 	MaxTxnOps int
-	// Debug has the members log at debug level.
+	// Debug makes the members log at debug level.
 	Debug bool
-	// Command is the command line that runs a member, to which its flags are
-	// appended: "eldest etcd member", for whoever is eldest. nil has the member's
-	// binary built from this repository.
+	// Command is the command line that runs a member, such as "eldest etcd member" where the caller
+	// is eldest. The member's flags are appended to it. nil builds and runs the member's binary of
+	// this repository.
 	Command []string
-	// Replaceable lets Replace work at any time. Otherwise etcd refuses to change
-	// its members until all of them have been in touch for five seconds.
+	// Replaceable lets Replace work at any time. Otherwise etcd refuses to change its members until
+	// all of them have been connected for five seconds.
 	Replaceable bool
-	// Dir is the directory in which the cluster's own, temporary one is made. "" is memory,
-	// where the system has a place for that.
+	// Dir is the directory in which the cluster's temporary directory is made. "" is a directory in
+	// memory, where the system has one.
 	Dir string
-	// Fsync has the members wait for the disk, as etcd does of itself.
+	// Fsync makes the members wait for the disk, as etcd does by default.
 	Fsync bool
-	// Direct has the members reach each other without the fabric, and so without a way to
-	// cut them apart.
+	// Direct makes the members connect to each other without the fabric. They cannot be partitioned
+	// then.
 	Direct bool
-	// Died, if set, is called when a member's process ends that was not killed by this
-	// cluster, from any goroutine. It must not close the cluster.
+	// Died, if set, is called when a member's process ends that this cluster has not killed. It is
+	// called from any goroutine and must not close the cluster.
 	Died func(error)
 }
 
-// How long the parts of a cluster may take on a machine that is overloaded.
+// Limits for the parts of a cluster on a machine that is overloaded.
 const (
 	startTimeout = 60 * time.Second
 	callTimeout  = 10 * time.Second
@@ -60,7 +59,7 @@ const (
 // scratch is the name of Scratch in the cluster's directory; no member has it.
 const scratch = "scratch"
 
-// errInUse means that somebody took a port between its choice and its use.
+// errInUse means that another process took a port between its choice and its use.
 var errInUse = errors.New("address already in use")
 
 // Cluster is a running cluster. Its methods may be called from many goroutines;
@@ -71,7 +70,7 @@ type Cluster struct {
 	ports   *reservedPorts
 	members []*Member
 
-	tell sync.Mutex // held while members are told what is cut
+	tell sync.Mutex // held while the set of cut links is sent to the members
 
 	mu      sync.Mutex
 	cut     []Direction // per member: what is cut between it and all others
@@ -79,10 +78,9 @@ type Cluster struct {
 	closed  bool
 }
 
-// New starts a cluster and blocks until every member serves requests or ctx ends,
-// usually for a tenth of a second; the first time ever it builds the member's
-// binary. On an error nothing is left. ctx means nothing afterwards. The caller
-// must Close the cluster.
+// New starts a cluster and blocks until every member serves requests or ctx ends. This usually
+// takes a tenth of a second; the very first call builds the member's binary as well. On an error
+// nothing is left. ctx has no effect after New has returned. The caller must Close the cluster.
 func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Members == 0 {
 		cfg.Members = 1
@@ -111,8 +109,8 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 }
 
-// Start is New for tests: it fails the test on an error, closes the cluster when
-// the test ends, and shows the ends of the members' logs when the test failed.
+// Start is New for tests: it fails the test on an error, closes the cluster when the test ends, and
+// logs the last lines of the members' logs if the test failed.
 func Start(t testing.TB, cfg Config) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -183,13 +181,12 @@ func (c *Cluster) Endpoints() []string {
 	return eps
 }
 
-// Scratch is a directory for the caller's files. It is removed with the cluster, and
-// if this process dies.
+// Scratch is a directory for the caller's files. It is removed with the cluster, also when this
+// process dies.
 func (c *Cluster) Scratch() string { return filepath.Join(c.dir.path, scratch) }
 
-// Restart brings members that were killed back with their data and blocks until
-// they serve requests or ctx ends. Members that can only form a majority together
-// must be restarted in one call.
+// Restart restarts members that were killed, with their data, and blocks until they serve requests
+// or ctx ends. Members that form a majority only together must be restarted in one call.
 func (c *Cluster) Restart(ctx context.Context, members ...int) error {
 	var ms []*Member
 	for _, i := range members {
@@ -212,8 +209,8 @@ func (c *Cluster) restart(ctx context.Context, members ...*Member) error {
 	return nil
 }
 
-// Close kills all members, waits for them and removes their data. Hosts must be
-// closed by then; clients should be. Closing twice does nothing.
+// Close kills all members, waits for them and removes their data. Hosts must be closed before it,
+// and clients should be. A second Close does nothing.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	closed := c.closed
@@ -252,7 +249,7 @@ func (c *Cluster) showLogs(t testing.TB) {
 	}
 }
 
-// LogTail returns the last lines of the member's log, of all its lives.
+// LogTail returns the last lines of the member's log, which all its processes have written.
 func (m *Member) LogTail(lines int) string {
 	data, err := os.ReadFile(m.log)
 	if err != nil {

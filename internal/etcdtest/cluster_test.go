@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// steady is a cluster whose members are not easily taken for dead: a test that names who
-// leads etcd must not meet an election that a busy machine called.
+// steady is a cluster whose members keep their leader on a busy machine: tests that depend on which
+// member leads etcd must not meet an unexpected election.
 var steady = etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: time.Second}
 
 func TestSharedServes(t *testing.T) {

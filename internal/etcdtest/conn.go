@@ -15,23 +15,23 @@ type conn struct {
 	done chan struct{} // closed when the connection is over
 
 	// Guarded by proxy.mu.
-	lossy bool    // something was dropped: it can never be whole again
+	lossy bool    // something was dropped: the connection cannot be continued
 	taken *taking // the reply that is being swallowed
 }
 
-// queued is a frame that waits for its time. A nil frame is the end of the
-// connection, which a black hole swallows like all else.
+// queued is a frame that waits until it may pass. A nil frame is the end of the connection, which
+// Drop drops like any other frame.
 type queued struct {
 	frame *frame
 	at    time.Time // when it was read
 }
 
-// queueLength bounds what a held direction keeps in memory: then the sender is no
-// longer read from and feels it as it would feel a stuck network.
+// queueLength bounds how much a held direction keeps in memory. When the queue is full the sender
+// is not read from, and blocks as it would with a stalled network.
 const queueLength = 4096
 
-// forward passes one direction on until it ends. It reads ahead into a queue, so
-// that a delay does not slow the sender down.
+// forward passes one direction on until it ends. It reads ahead into a queue, so that a delay does
+// not slow the sender down.
 func (c *conn) forward(d Direction, from, to net.Conn) {
 	queue := make(chan queued, queueLength)
 	var wg sync.WaitGroup
@@ -76,17 +76,16 @@ func (c *conn) forward(d Direction, from, to net.Conn) {
 			}
 		}
 		if q.frame == nil {
-			// The end was dropped. The other side hears nothing of it until
-			// the connection is reset.
+			// The end was dropped. The other side receives no end until the connection is reset.
 			<-c.done
 			return
 		}
 	}
 }
 
-// admit blocks until the frame may pass or is lost; ok is false when the connection
-// ends first. The rules that count are those at the moment of passing: a delayed
-// frame meets the fault that began while it was on its way.
+// admit blocks until the frame may pass or is lost; ok is false when the connection ends first. The
+// rules at the moment of passing apply: a delayed frame is subject to a fault that began after it
+// was read.
 func (c *conn) admit(d Direction, q queued) (pass, ok bool) {
 	p := c.proxy
 	held, delayed := false, false
@@ -140,11 +139,11 @@ func (c *conn) admit(d Direction, q queued) (pass, ok bool) {
 	}
 }
 
-// close ends the connection in an orderly way, abort with a reset.
+// close closes the connection in an orderly way, abort with a reset.
 func (c *conn) close() {
 	c.once.Do(func() {
 		close(c.done)
-		_ = c.client.Close() // whatever they say, it is over
+		_ = c.client.Close() // errors do not matter: the connection is over
 		_ = c.member.Close()
 	})
 }
@@ -157,11 +156,11 @@ func (c *conn) abort() {
 	})
 }
 
-// resetTCP closes a connection so that the peer is sent a reset: without lingering,
-// what is unsent is thrown away.
+// resetTCP closes a connection so that the peer receives a reset: without lingering, unsent data is
+// discarded.
 func resetTCP(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails when it is closed already
+		_ = tcp.SetLinger(0) // fails if the connection is closed already
 	}
 	_ = c.Close()
 }

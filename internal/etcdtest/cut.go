@@ -6,37 +6,35 @@ import (
 	"fmt"
 )
 
-// Direction is a direction as an etcd member sees it, for cuts between members and
-// for the proxies between a client and its member.
+// Direction is a direction as an etcd member sees it, for partitions between members and for the
+// proxies between a client and a member.
 type Direction uint8
 
 const (
-	// Inbound is towards the member: requests, and what other members send it.
+	// Inbound is towards the member: requests, and messages of other members.
 	Inbound Direction = 1 << iota
-	// Outbound is away from the member: replies, watch events, and what it
-	// sends to other members.
+	// Outbound is away from the member: replies, watch events, and its messages to other members.
 	Outbound
-	// BothWays is all of it.
+	// BothWays is both directions.
 	BothWays = Inbound | Outbound
 )
 
-// Cut separates member i from all others, both ways, until Mend. Its clients still
-// reach it. What was on its way is held and arrives after Mend, if the connection
-// lasts as long. It returns when nothing gets through any more, so it blocks for
-// about a millisecond per member. Held proves that something was held.
+// Cut partitions member i from all others, in both directions, until Mend. Its clients still reach
+// it. Messages on their way are held and arrive after Mend, if the connection lasts as long. Cut
+// returns when no message gets through any more, so it blocks for about a millisecond per member.
+// Held proves that something was held.
 func (c *Cluster) Cut(i int) error { return c.setCut(i, BothWays) }
 
-// CutOneWay holds only what other members send to member i (Inbound) or what it
-// sends to them (Outbound). Requests that members make of each other (renewing a
-// lease that the leader keeps) need both ways and fail in either case.
+// CutOneWay holds only the messages that other members send to member i (Inbound) or that it sends
+// to them (Outbound). Requests between members (such as the renewal of a lease, which is forwarded
+// to the leader) need both directions and fail in either case.
 func (c *Cluster) CutOneWay(i int, d Direction) error { return c.setCut(i, d) }
 
-// Mend joins member i to all others; those that are cut themselves stay cut.
+// Mend connects member i to all others again, except to those that are still cut themselves.
 func (c *Cluster) Mend(i int) error { return c.setCut(i, 0) }
 
-// Held counts what was held back on the links of member i since its processes
-// started: requests between members and pieces of their streams. A member that
-// does not run does not count.
+// Held counts what was held back on the links of member i since its processes started: requests
+// between members and parts of their streams. A member that does not run is not counted.
 func (c *Cluster) Held(i int) (int64, error) {
 	name := c.members[i].Name
 	var n int64
@@ -60,14 +58,13 @@ func (c *Cluster) setCut(i int, d Direction) error {
 	return c.applyCuts()
 }
 
-// applyCuts makes all running members agree with c.cut. A member that is stopped or
-// dead learns it when it is back.
+// applyCuts sends c.cut to all running members. A member that is stopped or dead receives it when
+// it runs again.
 func (c *Cluster) applyCuts() error { return c.tellAll(func(reply) {}) }
 
-// tellAll sends every running member the whole set of cut links and hands each
-// answer to f.
+// tellAll sends every running member the whole set of cut links and calls f with each reply.
 func (c *Cluster) tellAll(f func(reply)) error {
-	// One at a time, so that a member never ends up with an older set.
+	// One call at a time, so that a member never ends up with an older set.
 	c.tell.Lock()
 	defer c.tell.Unlock()
 	cut := c.cutLinks()
@@ -81,8 +78,7 @@ func (c *Cluster) tellAll(f func(reply)) error {
 		}
 		r, err := p.request(ctx, cut)
 		if err != nil {
-			// A member that was killed or stopped meanwhile cannot answer
-			// and need not.
+			// A member that was killed or stopped meanwhile cannot answer and need not.
 			if m.running() == p && m.Running() {
 				errs = append(errs, err)
 			}
@@ -93,8 +89,8 @@ func (c *Cluster) tellAll(f func(reply)) error {
 	return errors.Join(errs...)
 }
 
-// cutLinks lists the links that are cut: those out of a member whose Outbound is
-// cut and those into one whose Inbound is.
+// cutLinks lists the links that are cut: those that leave a member whose Outbound is cut and those
+// that enter a member whose Inbound is cut.
 func (c *Cluster) cutLinks() []link {
 	c.mu.Lock()
 	defer c.mu.Unlock()

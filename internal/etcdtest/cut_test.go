@@ -11,8 +11,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// serves reports whether a member answers a read that needs the majority, soon: no on a
-// busy machine means little.
+// serves reports whether a member soon answers a read that needs the majority. On a busy machine
+// false proves little.
 func serves(cli *clientv3.Client) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -75,8 +75,8 @@ func TestCutOneWay(t *testing.T) {
 			c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 			lead, err := c.Leader(etcdtest.Context(t))
 			require.NoError(t, err)
-			// Unheard, a leader is replaced; deaf, it notices that nobody
-			// answers it and steps down.
+			// A leader whose messages do not arrive is replaced; a leader that receives no replies
+			// notices it and steps down.
 			require.NoError(t, c.CutOneWay(lead, d))
 			leaderBesides(t, c, lead)
 			requireHeld(t, c, lead)
@@ -96,9 +96,8 @@ func TestCutIsOneMembersOnly(t *testing.T) {
 	requireServes(t, c, 1)
 }
 
-// The renewal of a lease that a follower passes on to its leader must not get around
-// the cut. The election timeout is long, so that the follower goes on believing in
-// its leader during the whole test.
+// The renewal of a lease that a follower forwards to its leader must not bypass the partition. The
+// election timeout is long, so that the follower keeps its leader during the whole test.
 func TestCutHoldsForwardedRenewals(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 2 * time.Second})

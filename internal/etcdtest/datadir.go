@@ -9,25 +9,26 @@ import (
 	"os/exec"
 )
 
-// dataDir is a temporary directory that does not outlive this process.
+// dataDir is a temporary directory that is removed when this process ends.
 type dataDir struct {
 	path     string
 	watchman *exec.Cmd
 	stdin    io.Closer
 }
 
-// The watchman's script: wait for stdin to end, which it does when the test has
-// cleaned up or has died, then remove the directory. A member that is being killed
-// may still write, hence the repetitions.
+// The watchman's script: wait until stdin ends, which happens when the test has cleaned up or has
+// died, then remove the directory. A member that is being killed may still write, hence the
+// repetitions.
 const watchScript = `cat >/dev/null; i=0
 while [ -d "$1" ] && [ $i -lt 100 ]; do rm -rf "$1" 2>/dev/null || sleep 0.1; i=$((i+1)); done`
 
-// newDataDir makes a directory in base; "" is memory if the system has a place for that.
+// newDataDir makes a directory in base. If base is "", it is in memory where the system allows
+// that.
 func newDataDir(base string) (*dataDir, error) {
 	const pattern = "eldest-etcdtest-"
 	path, err := os.MkdirTemp(cmp.Or(base, "/dev/shm"), pattern)
 	if err != nil && base == "" {
-		path, err = os.MkdirTemp("", pattern) // no such place, or not for us
+		path, err = os.MkdirTemp("", pattern) // there is no /dev/shm, or this user may not write to it
 	}
 	if err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func newDataDir(base string) (*dataDir, error) {
 	return d, nil
 }
 
-// remove removes the directory and dismisses the watchman.
+// remove removes the directory and ends the watchman.
 func (d *dataDir) remove() error {
 	err := os.RemoveAll(d.path)
 	return errors.Join(err, d.stdin.Close(), d.watchman.Wait())

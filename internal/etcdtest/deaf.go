@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Deaf is a watcher whose watches are confirmed and then tell nothing, but for those of the keys
-// that it hears.
+// Deaf returns a watcher whose watches are confirmed and then receive no events, except the watches
+// of the keys in hears.
 func Deaf(w clientv3.Watcher, hears ...string) clientv3.Watcher { return deaf{w, hears} }
 
 type deaf struct {

@@ -22,14 +22,13 @@ import (
 // childEnv makes this test binary the process whose death is tested.
 const childEnv = "ELDEST_ETCDTEST_CHILD"
 
-// left is what the child tells about what must not outlive it.
+// left is the child's report of what must not outlive it.
 type left struct {
 	Pids []int  `json:"pids"`
 	Dir  string `json:"dir"`
 }
 
-// A test process that is killed takes its members with it, a stopped one among
-// them, and their data.
+// When a test process is killed, its members, one of which is stopped, and their data are removed.
 func TestNothingOutlivesTheTest(t *testing.T) {
 	if os.Getenv(childEnv) != "" {
 		beKilled()
@@ -66,7 +65,7 @@ func TestNothingOutlivesTheTest(t *testing.T) {
 	}, etcdtest.Patience, time.Millisecond, "the data is left")
 }
 
-// beKilled starts a cluster, stops one member, says so and waits for the end.
+// beKilled starts a cluster, stops one member, reports both and waits until it is killed.
 func beKilled() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -86,8 +85,7 @@ func beKilled() {
 	select {} // until killed
 }
 
-// alive reports whether a process exists and is more than a corpse that nobody has
-// collected yet.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// What is measured runs on members as they are: no fabric between them, and their data where
-// the caller wants it.
+// Measurements run on members as they are: no fabric between them, and their data where the caller
+// wants it.
 func TestDirectMembers(t *testing.T) {
 	dir := t.TempDir()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Dir: dir, Direct: true, Fsync: true, Died: func(err error) { t.Error(err) }})

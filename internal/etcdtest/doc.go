@@ -21,50 +21,47 @@
 //
 // # Not guaranteed
 //
-// Isolation between tests of one package on the Shared cluster: use names of one's
-// own, and a cluster of one's own for faults and for compaction. Durability over a
-// power loss: members do not wait for the disk, and where there is a /dev/shm the
-// data is in memory (Config.Fsync and Dir change that). Exact times: everything shares
-// the machine's few processors.
+// Isolation between tests of one package on the Shared cluster: a test must use names of its own,
+// and a cluster of its own for faults and for compaction. Durability over a power loss: members do
+// not wait for the disk, and where there is a /dev/shm the data is in memory (Config.Fsync and Dir
+// change that). Exact times: all processes share the machine's few processors.
 //
 // # Members
 //
-// A member's faults are those of a process: Kill (SIGKILL), Stop and Cont (SIGSTOP,
-// SIGCONT), Restart with its data on the same ports; and Replace, which puts a new
-// member without data in its place. The members reach each other
-// through a fabric inside the member processes, so that Cluster.Cut, CutOneWay and
-// Mend separate everything that members say to each other, the forwarded renewals of
-// leases included. Held counts what did not get through.
+// A member's faults are those of a process: Kill (SIGKILL), Stop and Cont (SIGSTOP, SIGCONT),
+// Restart with its data on the same ports; and Replace, which replaces it by a new member without
+// data. The members connect to each other through a fabric inside the member processes, so that
+// Cluster.Cut, CutOneWay and Mend apply to all messages between members, including the forwarded
+// renewals of leases. Held counts the messages that were held back.
 //
 // # Clients
 //
-// Between a Host's client and each member stands a Proxy, a TCP proxy in this
-// process. It delays either direction, drops or holds either direction, resets
-// connections, refuses new ones, and swallows the reply of one request while the
-// request itself gets through. Its Stats prove that the fault was met. WithTxns puts a
-// test between a program and its transactions, to refuse, delay or lose just one. A Recorder
-// counts and keeps the requests of a client, and the watch events it was given, so
-// that a test can assert "one round trip" instead of timing it.
+// A Proxy, a TCP proxy in this process, is between a Host's client and each member. It delays
+// either direction, drops or holds either direction, resets connections, refuses new ones, and
+// swallows the reply of one request while the request itself gets through. Its Stats prove that the
+// fault took effect. WithTxns lets a test intercept the transactions of a program, to refuse, delay
+// or lose just one. A Recorder counts and keeps the requests of a client and the watch events that
+// it received, so that a test can assert "one round trip" instead of measuring the time.
 //
 // # Times
 //
-// The default timeouts, a heartbeat of 10 ms and an election timeout of 100 ms,
-// allow leases of one second (etcd grants at least 1.5 election timeouts, rounded
-// up to seconds) and elect a new etcd leader in about 200 ms. A cluster of three is up in
-// 110 to 200 ms, one of five in 170 to 250 ms.
+// The default timeouts, a heartbeat of 10 ms and an election timeout of 100 ms, allow leases of one
+// second (etcd grants at least 1.5 election timeouts, rounded up to seconds). A new etcd leader is
+// elected in about 200 ms. A cluster of three members is up in 110 to 200 ms, one of five in 170 to
+// 250 ms.
 //
 // # Waiting
 //
-// Context, Take, Eventually and Never wait for what must happen, or must not, for Patience at
-// the most, which is the same for all tests. Election is a name that no other test has.
+// Context, Take, Eventually and Never wait for at most Patience, which is the same for all tests.
+// Election is a name that no other test has.
 //
-// An Authority signs certificates, for an etcd or for nodes that want TLS.
+// An Authority signs certificates, for etcd or for nodes that use TLS.
 //
 // # Nothing is left
 //
-// The members of a process that dies, however it dies, die with it: they end with
-// their stdin, the kernel kills them where it can, and a tiny watchman removes the
-// data directory. The member binary stays in the user's cache directory, under a
-// name made from the sources it was built from; older ones are removed. Whoever has the
-// command that runs a member names it in Config.Command and builds nothing.
+// When a process dies, in whatever way, its members die with it: they end with their stdin, the
+// kernel kills them where it can, and a small watchman process removes the data directory. The
+// member binary stays in the user's cache directory, under a name made from the sources it was
+// built from; older ones are removed. Programs that have the command that runs a member set
+// Config.Command and build nothing.
 package etcdtest

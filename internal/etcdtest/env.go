@@ -7,11 +7,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Env is the test environment of most tests: an election of their own on a cluster, a client that is
-// recorded, and one that is not.
+// Env is the test environment of most tests: an election of their own on a cluster, a client that
+// is recorded, and one that is not.
 type Env struct {
 	T        testing.TB
-	Ctx      context.Context // longer than a wait in the test
+	Ctx      context.Context // lasts longer than any wait in the test
 	Cluster  *Cluster
 	Election string
 	Rec      *Recorder
@@ -19,7 +19,7 @@ type Env struct {
 	Admin    *clientv3.Client // not recorded
 }
 
-// NewEnv makes one on a cluster.
+// NewEnv makes an Env on a cluster.
 func NewEnv(t testing.TB, c *Cluster) *Env {
 	t.Helper()
 	rec := &Recorder{}
@@ -37,7 +37,7 @@ func (s *Env) Put(key, value string, opts ...clientv3.OpOption) int64 {
 	return resp.Header.Revision
 }
 
-// Remove deletes a key by hand, which must be there, and returns the revision.
+// Remove deletes a key by hand, which must exist, and returns the revision.
 func (s *Env) Remove(key string) int64 {
 	s.T.Helper()
 	resp, err := s.Admin.Delete(s.Ctx, key)
@@ -48,7 +48,7 @@ func (s *Env) Remove(key string) int64 {
 	return resp.Header.Revision
 }
 
-// Value reads a key; absent reports that there is none.
+// Value reads a key; absent reports that it does not exist.
 func (s *Env) Value(key string) (value string, absent bool) {
 	s.T.Helper()
 	resp, err := s.Admin.Get(s.Ctx, key)
@@ -72,7 +72,7 @@ func (s *Env) Queue() []string {
 	return queue
 }
 
-// Methods returns what the recorded client has sent since the last call.
+// Methods returns the methods that the recorded client has sent since the last call.
 func (s *Env) Methods() []string {
 	defer s.Rec.Reset()
 	return s.Rec.Methods()

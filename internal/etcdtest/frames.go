@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// A proxy passes on whole HTTP/2 frames, so that it can tell the reply of one
-// request from all else on the connection and so that it never cuts a frame in
-// two. Only the nine bytes of a frame's header are read, never the compressed
-// headers of a request; that is enough to tell requests and replies apart.
+// A proxy passes on whole HTTP/2 frames, so that it can distinguish the reply of one request from
+// all else on the connection, and never splits a frame. It reads only the nine bytes of a frame's
+// header, never the compressed headers of a request; that is enough to distinguish requests and
+// replies.
 
 // preface is what an HTTP/2 client sends before its first frame.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -17,7 +17,7 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 // frameHeader is the length of a frame's header.
 const frameHeader = 9
 
-// The frame types and flags that mean something to a proxy (RFC 9113, section 6).
+// The frame types and flags that a proxy uses (RFC 9113, section 6).
 const (
 	frameData    = 0x0
 	frameHeaders = 0x1
@@ -26,8 +26,8 @@ const (
 	flagEndStream = 0x1
 )
 
-// frame is a piece of a connection: one HTTP/2 frame, or bytes that are none (the
-// preface, or another protocol), for which stream is 0.
+// frame is a piece of a connection: one HTTP/2 frame, or other bytes (the preface, or another
+// protocol), for which stream is 0.
 type frame struct {
 	bytes  []byte
 	kind   byte
@@ -35,7 +35,7 @@ type frame struct {
 	stream uint32
 }
 
-// frameReader cuts one direction of a connection into frames.
+// frameReader splits one direction of a connection into frames.
 type frameReader struct {
 	r     *bufio.Reader
 	first bool // nothing was read yet
@@ -90,10 +90,10 @@ func (f *frameReader) take(n int) (frame, error) {
 	return frame{bytes: b}, err
 }
 
-// message returns the gRPC message in a data frame, or the beginning of it where it
-// takes several frames (of up to 16 KiB), or nil.
+// message returns the gRPC message in a data frame, or its beginning if it takes several frames (of
+// up to 16 KiB), or nil.
 func (f frame) message() []byte {
-	// A byte that says whether the message is compressed and four of length.
+	// One byte tells whether the message is compressed, four are its length.
 	const prefix = 5
 	if f.stream == 0 || f.kind != frameData || len(f.bytes) < frameHeader+prefix {
 		return nil
@@ -101,7 +101,7 @@ func (f frame) message() []byte {
 	return f.bytes[frameHeader+prefix:]
 }
 
-// ends reports whether the sender says nothing more on the frame's stream.
+// ends reports whether this is the sender's last frame on its stream.
 func (f frame) ends() bool {
 	switch f.kind {
 	case frameData, frameHeaders:

@@ -8,17 +8,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Host is a participant's machine: it reaches the cluster through a network of its
-// own, a proxy for each member it knows, whose faults touch nobody else. Its methods
-// may be called from many goroutines.
+// Host is a participant's machine: it reaches the cluster through a network of its own, with a
+// proxy for each of its members. The faults of these proxies affect no other host. Its methods may
+// be called from many goroutines.
 type Host struct {
 	cluster *Cluster
 	proxies map[int]*Proxy
 	members []int
 }
 
-// NewHost makes a host that knows the given members, or all of them. The caller must
-// Close it, after its clients.
+// NewHost makes a host that can reach the given members, or all of them if none is given. The
+// caller must Close it, after its clients.
 func (c *Cluster) NewHost(members ...int) (*Host, error) {
 	if len(members) == 0 {
 		for i := range c.members {
@@ -71,8 +71,7 @@ func (h *Host) Client(t testing.TB, with ...func(*clientv3.Config)) *clientv3.Cl
 	return clientFor(t, h.Endpoints(), with)
 }
 
-// Proxy is the proxy between this host and member i; nil for a member that the host
-// does not know.
+// Proxy is the proxy between this host and member i; nil if this host cannot reach that member.
 func (h *Host) Proxy(i int) *Proxy { return h.proxies[i] }
 
 // Cut is Proxy.Drop(BothWays) on all proxies: a black hole around the host.
@@ -102,8 +101,7 @@ func (h *Host) Reset() int {
 	return n
 }
 
-// SwallowNextReply is Proxy.SwallowNextReply for the next such request of this host,
-// whichever member it goes to.
+// SwallowNextReply is Proxy.SwallowNextReply for the next such request of this host, to any member.
 func (h *Host) SwallowNextReply(match func(message []byte) bool) *Swallow {
 	s := newSwallow(match)
 	h.each(func(p *Proxy) { p.arm(s) })
@@ -127,7 +125,7 @@ func (h *Host) Stats() Stats {
 	return sum
 }
 
-// Close ends the host's proxies and waits for them. Closing twice does nothing.
+// Close ends the host's proxies and waits for them. A second Close does nothing.
 func (h *Host) Close() error {
 	var errs []error
 	h.each(func(p *Proxy) { errs = append(errs, p.close()) })

@@ -19,9 +19,8 @@ var shared struct {
 	err     error
 }
 
-// Shared returns a cluster of one member that all tests of the package share; it is
-// started at the first call and closed by Main. Tests use election names of their
-// own on it and leave its history alone.
+// Shared returns a cluster of one member that all tests of the package share. The first call starts
+// it and Main closes it. Tests must use election names of their own on it and must not compact it.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.Lock()
@@ -39,9 +38,9 @@ func Shared(t testing.TB) *Cluster {
 	return c
 }
 
-// Embedded are the goroutines that etcd members inside the tests' own process leave: when one
-// stops, its idle HTTP connections to peers, both ends of which are there, end by their
-// time-outs of seconds.
+// Embedded are the goroutines that etcd members inside the tests' own process leave. Both ends of
+// the HTTP connections between such members are in that process; when a member stops, its idle
+// connections end only by their time-outs of seconds.
 var Embedded = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
@@ -49,9 +48,9 @@ var Embedded = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
 }
 
-// Parallel has so many tests of the package run beside each other, unless -parallel, which is read
-// later, says otherwise: tests with an etcd wait most of the time, and not for a processor. It is
-// for TestMain.
+// Parallel sets how many tests of the package run in parallel, unless -parallel, which is read
+// later, sets another number: tests with an etcd wait most of the time, and not for a processor.
+// Call it in TestMain.
 func Parallel(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
@@ -64,8 +63,8 @@ func Parallel(n int) {
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //
-// allow adds goroutines that the package's tests may leave. Eight tests run beside each other,
-// unless -parallel or the package has said otherwise before.
+// allow adds goroutines that the package's tests may leave. Eight tests run in parallel, unless
+// -parallel or the package has set another number before.
 func Main(m *testing.M, allow ...goleak.Option) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		Parallel(8)
@@ -79,7 +78,7 @@ func Main(m *testing.M, allow ...goleak.Option) {
 		}
 	}
 	shared.Unlock()
-	// Of a failed run the leaks say nothing: tests were broken off.
+	// After a failed run leaks prove nothing: tests were aborted.
 	if code == 0 {
 		if err := goleak.Find(allow...); err != nil {
 			fmt.Fprintf(os.Stderr, "etcdtest: goroutines are left: %v\n", err)

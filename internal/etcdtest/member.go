@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// ErrState is returned for a fault that the member's state does not allow: killing
-// what is dead, restarting what runs.
+// ErrState is returned for a fault that the member's state does not allow, such as killing a dead
+// member or restarting a running one.
 var ErrState = errors.New("etcdtest: the member is in the wrong state for that")
 
-// Member is one etcd process, over all its lives. Its methods may be called from
-// many goroutines.
+// Member is one etcd member, over all its processes. Its methods may be called from many
+// goroutines.
 type Member struct {
 	// Index is the member's number in the cluster, Name its name in etcd,
 	// Endpoint its client URL.
@@ -30,7 +30,7 @@ type Member struct {
 
 	cluster    *Cluster
 	token      string // the cluster's
-	host, real string // ip:port, as the members say and as it is
+	host, real string // ip:port, the advertised one and the real one
 	log        string
 
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func (m *Member) Running() bool {
 	return m.proc != nil && !m.stopped
 }
 
-// Kill ends the member with SIGKILL and waits until it is gone. Its data stays, for
+// Kill ends the member with SIGKILL and waits until its process has ended. Its data stays, for
 // Restart.
 func (m *Member) Kill() error {
 	m.mu.Lock()
@@ -70,8 +70,8 @@ func (m *Member) Kill() error {
 // Restart is Cluster.Restart for this member alone: it needs a majority that runs.
 func (m *Member) Restart(ctx context.Context) error { return m.cluster.restart(ctx, m) }
 
-// Stop halts the member with SIGSTOP and returns when it stands still. Its
-// connections stay open and nobody answers on them.
+// Stop halts the member with SIGSTOP and returns when it has halted. Its connections stay open, but
+// no request on them is answered.
 func (m *Member) Stop() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +85,8 @@ func (m *Member) Stop() error {
 	return AwaitStopped(m.proc.cmd.Process.Pid)
 }
 
-// Cont lets a stopped member go on. It returns when the member moves again, with
-// the links cut that the test has cut meanwhile.
+// Cont resumes a stopped member. It returns when the member runs again and has applied the
+// partitions that the test has set meanwhile.
 func (m *Member) Cont() error {
 	m.mu.Lock()
 	p := m.proc
@@ -103,7 +103,7 @@ func (m *Member) Cont() error {
 	return m.cluster.applyCuts()
 }
 
-// start begins a new life; awaitReady waits until it serves.
+// start starts a new process; awaitReady waits until it serves.
 func (m *Member) start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,10 +122,10 @@ func (m *Member) start() error {
 	return nil
 }
 
-// died reports that the member's process has ended by itself, or by somebody else's doing.
+// died reports that the member's process has ended by itself or was killed from outside.
 func (m *Member) died(how *os.ProcessState) {
 	tell, last := m.cluster.cfg.Died, ""
-	if how.ExitCode() > 0 { // then it has said why
+	if how.ExitCode() > 0 { // then its last line is the reason
 		last = ": " + m.LogTail(1)
 	}
 	if tell != nil {
@@ -138,7 +138,7 @@ func (m *Member) awaitReady(ctx context.Context) error {
 	if p == nil {
 		return fmt.Errorf("%w: %s was killed while it started", ErrState, m.Name)
 	}
-	// Cuts outlive restarts; the member takes them before it has joined.
+	// Partitions outlive restarts; the member receives them before it has joined.
 	if err := m.cluster.applyCuts(); err != nil && !errors.Is(err, errGone) {
 		return err
 	}
@@ -173,7 +173,7 @@ func (m *Member) running() *process {
 }
 
 // configure writes the configuration of the member's process, and returns its file. Members of
-// one-member clusters need no fabric, but a cluster that is set up in one way only is simpler. The
+// one-member clusters need no fabric, but it is simpler to set up all clusters in one way. The
 // caller holds m.mu.
 func (m *Member) configure() (path string, err error) {
 	c := m.cluster
@@ -205,7 +205,7 @@ func (m *Member) configure() (path string, err error) {
 		"heartbeat-interval": c.cfg.Heartbeat.Milliseconds(), "election-timeout": c.cfg.Election.Milliseconds(),
 		"quota-backend-bytes": c.cfg.Quota, "max-txn-ops": cmp.Or(c.cfg.MaxTxnOps, 128),
 		"unsafe-no-fsync": !c.cfg.Fsync, "strict-reconfig-check": !c.cfg.Replaceable,
-		"bcrypt-cost": 4, // the least: every stream of a client asks for a token
+		"bcrypt-cost": 4, // the lowest: every stream of a client requests a token
 		"log-level":   level, "enable-grpc-gateway": false,
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (m *Member) configure() (path string, err error) {
 	return path, os.WriteFile(path, data, 0o600)
 }
 
-// dataDir is of this life only: a member that replaces another knows nothing.
+// dataDir is different for each replacement: a member that replaces another begins without data.
 func (m *Member) dataDir() string {
 	name := m.Name
 	if m.life > 0 {
@@ -224,8 +224,8 @@ func (m *Member) dataDir() string {
 	return filepath.Join(m.cluster.dir.path, name)
 }
 
-// AwaitStopped blocks until the kernel says that a process stands still, where the kernel
-// can be asked.
+// AwaitStopped blocks until the kernel reports that a process is stopped, where the kernel can be
+// asked.
 func AwaitStopped(pid int) error {
 	for end := time.Now().Add(callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if stopped, err := Stopped(pid); stopped || err != nil {
@@ -235,8 +235,8 @@ func AwaitStopped(pid int) error {
 	return fmt.Errorf("etcdtest: process %d did not stop within %v", pid, callTimeout)
 }
 
-// Stopped reports whether the kernel says that a process stands still, which is what it is
-// taken for where the kernel cannot be asked. The error is that there is no such process.
+// Stopped reports whether the kernel reports a process as stopped. It is true where the kernel
+// cannot be asked. An error means that there is no such process.
 func Stopped(pid int) (bool, error) {
 	if _, unasked := os.Stat("/proc/self/stat"); unasked != nil {
 		return true, nil //nolint:nilerr // no such kernel
@@ -245,7 +245,7 @@ func Stopped(pid int) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("etcdtest: stopped process is gone: %w", err)
 	}
-	// pid (name) state ...; the name may contain anything.
+	// The line is: pid (name) state ...; the name may contain anything.
 	line := string(data)
 	return strings.HasPrefix(line[strings.LastIndex(line, ")")+1:], " T"), nil
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Nowhere returns an address of loopback at which nobody listens until the test ends: our
-// own end of a connection, so that nobody else is given its port and listens there.
+// Nowhere returns a loopback address at which no process listens until the test ends. It is the
+// local end of a connection of this process, so that no other process can get its port and listen
+// there.
 func Nowhere(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Paper keeps what is written, from any goroutine. Its zero value is empty.
+// Paper collects what is written to it, from any goroutine. Its zero value is empty.
 type Paper struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -8,9 +8,8 @@ import (
 	"runtime"
 )
 
-// Ports are taken from below the range in which operating systems place outgoing
-// connections (Linux: 32768 and up), so that no connection takes the port of a
-// member while that is down.
+// Ports are taken from below the range that operating systems use for outgoing connections (Linux:
+// 32768 and up), so that no connection takes the port of a member while that is down.
 const (
 	firstPort = 10000
 	lastPort  = 19999
@@ -22,10 +21,9 @@ type reservedPorts struct {
 	claim []net.Listener
 }
 
-// reservePorts finds n free ports. Until release they are this process's: a name
-// in the abstract socket namespace of Linux, which dies with the process and is on no
-// disk, tells all others. Elsewhere a collision is possible and unlikely; the
-// cluster is then started anew.
+// reservePorts finds n free ports. Until release they are reserved for this process: on Linux, a
+// name in the abstract socket namespace, which dies with the process and is on no disk, tells all
+// others. Elsewhere a collision is possible and unlikely; the cluster is then started anew.
 func reservePorts(n int) (*reservedPorts, error) {
 	r := &reservedPorts{}
 	for range 1000 {
@@ -36,13 +34,13 @@ func reservePorts(n int) (*reservedPorts, error) {
 		if runtime.GOOS == "linux" {
 			claim, err := net.Listen("unix", fmt.Sprintf("@eldest-etcdtest-%d", port))
 			if err != nil {
-				continue // another process's
+				continue // reserved by another process
 			}
 			r.claim = append(r.claim, claim)
 		}
 		lis, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			continue // the claim is kept: nobody else needs to try
+			continue // the claim is kept, so that no other process tries this port
 		}
 		if err := lis.Close(); err != nil {
 			continue
@@ -55,7 +53,7 @@ func reservePorts(n int) (*reservedPorts, error) {
 
 func (r *reservedPorts) release() {
 	for _, l := range r.claim {
-		_ = l.Close() // nobody was served
+		_ = l.Close() // it has accepted no connection
 	}
 	r.claim = nil
 }

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// process is one life of a member: from its start to its death.
+// process is one process of a member, from its start to its end.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	ready chan readyLine // at most one
-	done  chan struct{}  // closed when the process is gone and waited for
+	done  chan struct{}  // closed when the process has ended and was waited for
 	err   error          // of Wait; valid once done is closed
-	ours  atomic.Bool    // its end is this process's doing
+	ours  atomic.Bool    // the process was killed by this one
 
 	mu      sync.Mutex
 	seq     int64
@@ -60,15 +60,14 @@ type reply struct {
 // errGone is returned for requests to a process that has ended.
 var errGone = errors.New("etcdtest: the member's process has ended")
 
-// startProcess starts a command with further args and reads its lines until it ends, which is
-// told to died if kill did not cause it. All its output but those lines goes to logPath,
-// appended.
+// startProcess starts a command with further args and reads its lines until it ends. It calls died
+// at the end if kill did not cause it. All output except those lines is appended to logPath.
 func startProcess(command, args []string, logPath string, died func(*os.ProcessState)) (*process, error) {
 	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = logFile.Close() }() // the child has its own
+	defer func() { _ = logFile.Close() }() // the child has its own descriptor
 	p := &process{
 		cmd:     exec.Command(command[0], slices.Concat(command[1:], args)...),
 		ready:   make(chan readyLine, 1),
@@ -87,9 +86,8 @@ func startProcess(command, args []string, logPath string, died func(*os.ProcessS
 
 	started := make(chan error, 1)
 	go func() {
-		// The kernel kills the child when the thread that forked it ends, not
-		// when the process does. So the thread is this goroutine's until the
-		// child is gone.
+		// The kernel kills the child when the thread that forked it ends, not when the process
+		// does. Therefore this goroutine keeps the thread until the child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := p.cmd.Start(); err != nil {
@@ -110,7 +108,7 @@ func startProcess(command, args []string, logPath string, died func(*os.ProcessS
 	return p, nil
 }
 
-// read hands the lines of stdout to those who wait for them, until it ends.
+// read passes the lines of stdout to the goroutines that wait for them, until stdout ends.
 func (p *process) read(stdout io.Reader) {
 	for sc := bufio.NewScanner(stdout); sc.Scan(); {
 		var r readyLine

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Proxy is a TCP proxy in this process between clients and one member. At first it
-// passes everything on at once. Faults may be set at any time, from any goroutine;
-// they hold for the connections that exist and for new ones alike, until Mend.
-// Inbound is from the client to the member, Outbound is from the member to the
-// client.
+// Proxy is a TCP proxy in this process between clients and one member. Initially it passes
+// everything on at once. Faults may be set at any time, from any goroutine; they apply to existing
+// and to new connections, until Mend. Inbound is from the client to the member, Outbound is from
+// the member to the client.
 type Proxy struct {
 	// Endpoint is the URL that a client dials in place of the member's.
 	Endpoint string
@@ -26,12 +25,12 @@ type Proxy struct {
 	rules   rules
 	changed chan struct{} // closed and replaced at each change of rules
 	conns   map[*conn]bool
-	swallow []*Swallow // armed and not met yet
+	swallow []*Swallow // armed, and no request has matched yet
 	stats   Stats
 	closed  bool
 }
 
-// rules are the faults that are on.
+// rules are the active faults.
 type rules struct {
 	drop, hold Direction
 	delay      [2]time.Duration // inbound, outbound
@@ -40,11 +39,11 @@ type rules struct {
 
 // Stats counts what a proxy has done since it was made. Counts never fall.
 type Stats struct {
-	// Accepted and Refused count connections; Reset those that were broken
-	// by Reset, by Mend after a Drop, and by a swallowed reply.
+	// Accepted and Refused count connections; Reset counts those that were broken by Reset, by Mend
+	// after a Drop, and by a swallowed reply.
 	Accepted, Refused, Reset int64
-	// Passed, Dropped, Held and Delayed count pieces (HTTP/2 frames); those
-	// that were held or delayed count in Passed too when they got through.
+	// Passed, Dropped, Held and Delayed count pieces (HTTP/2 frames). Pieces that were held or
+	// delayed are counted in Passed too once they got through.
 	Passed, Dropped, Held, Delayed Pieces
 	// Swallowed counts replies that SwallowNextReply has taken.
 	Swallowed int64
@@ -77,23 +76,22 @@ func (p *Proxy) Stats() Stats {
 	return p.stats
 }
 
-// Delay makes everything that is forwarded inbound and outbound from now on arrive
-// that much later; the order stays. What is on its way keeps to the new delay, too.
+// Delay makes everything that is forwarded inbound and outbound from now on arrive later by these
+// durations; the order stays. The delay also applies to frames that are already on their way.
 func (p *Proxy) Delay(inbound, outbound time.Duration) {
 	p.change(func(r *rules) { r.delay = [2]time.Duration{inbound, outbound} })
 }
 
-// Drop is a black hole: what wants to pass in the given directions, and no other
-// from now on, is accepted and vanishes, the end of a connection included. Mend
-// then resets the connections that lost something, since they can never be whole
-// again.
+// Drop makes the proxy a black hole in the given directions from now on, and in no other: frames
+// are accepted and discarded, the end of a connection included. Mend then resets the connections
+// that lost something, since they cannot be continued.
 func (p *Proxy) Drop(d Direction) { p.change(func(r *rules) { r.drop = d }) }
 
-// Hold keeps what wants to pass in the given directions, and no other from now on,
-// until Mend lets it go on, however late: a network that heals before TCP gives up.
+// Hold keeps frames in the given directions from now on, and in no other, until Mend passes them
+// on, however late: this is a network that recovers before TCP gives up.
 func (p *Proxy) Hold(d Direction) { p.change(func(r *rules) { r.hold = d }) }
 
-// Refuse resets new connections at once; those that exist stay.
+// Refuse resets new connections at once; existing ones stay.
 func (p *Proxy) Refuse() { p.change(func(r *rules) { r.refuse = true }) }
 
 // Mend ends all faults, delays included. Armed swallows stay armed.
@@ -102,8 +100,8 @@ func (p *Proxy) Mend() {
 	p.reset(func(c *conn) bool { return c.lossy })
 }
 
-// Reset breaks all connections that exist, with a TCP reset to both sides, and
-// returns how many there were.
+// Reset breaks all existing connections, with a TCP reset to both sides, and returns how many there
+// were.
 func (p *Proxy) Reset() int { return p.reset(func(*conn) bool { return true }) }
 
 func (p *Proxy) change(f func(*rules)) {
@@ -114,7 +112,7 @@ func (p *Proxy) change(f func(*rules)) {
 	p.changed = make(chan struct{})
 }
 
-// reset breaks the connections that which picks; which runs under p.mu.
+// reset breaks the connections that which selects; which is called under p.mu.
 func (p *Proxy) reset(which func(*conn) bool) int {
 	p.mu.Lock()
 	var picked []*conn
@@ -175,7 +173,7 @@ func (p *Proxy) accept() {
 func (p *Proxy) serve(client net.Conn) {
 	member, err := net.DialTimeout("tcp", p.target, callTimeout)
 	if err != nil {
-		resetTCP(client) // as the member's machine would, without the member
+		resetTCP(client) // as the machine of a member that does not run would do
 		return
 	}
 	c := &conn{proxy: p, client: client, member: member, done: make(chan struct{})}

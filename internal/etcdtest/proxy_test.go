@@ -23,7 +23,7 @@ func onHost(t *testing.T) (*etcdtest.Host, *clientv3.Client, string) {
 	return h, cli, t.Name()
 }
 
-// stored reads a key past all proxies.
+// stored reads a key without a proxy.
 func stored(t *testing.T, key string) string {
 	t.Helper()
 	resp, err := etcdtest.Shared(t).Client(t).Get(etcdtest.Context(t), key)
@@ -40,7 +40,7 @@ func eventuallyStored(t *testing.T, key, value string) {
 
 func TestProxyDelaysEachDirection(t *testing.T) {
 	t.Parallel()
-	const late = 400 * time.Millisecond // what a busy machine holds up for as long needs no delay
+	const late = 400 * time.Millisecond // an operation that a busy machine holds up for as long passes without the delay
 	for name, delay := range map[string][2]time.Duration{"inbound": {late, 0}, "outbound": {0, late}, "both": {late, late}} {
 		t.Run(name, func(t *testing.T) {
 			h, cli, key := onHost(t)
@@ -100,7 +100,7 @@ func TestProxyHoldsAndDelivers(t *testing.T) {
 
 func TestProxyResets(t *testing.T) {
 	h, cli, key := onHost(t)
-	before := h.Stats().Accepted // one, unless a busy machine was too slow for the first
+	before := h.Stats().Accepted // one, unless the first connection timed out on a busy machine
 	reset := h.Reset()
 	require.Positive(t, reset)
 	require.EqualValues(t, reset, h.Stats().Reset)
@@ -154,9 +154,9 @@ func TestSwallowReplyAmongOthers(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	got, err := cli.Get(ctx, key)
 	require.NoError(t, err)
-	// A watch on the same connection is reset with it and goes on. (It names
-	// its revision: a watch from "now" that is reset before its first event is
-	// given the last one from before it once more.)
+	// A watch on the same connection is reset with it and continues. (It names its revision: a
+	// watch from "now" that is reset before its first event receives the last event from before it
+	// again.)
 	watch := cli.Watch(ctx, key, clientv3.WithCreatedNotify(), clientv3.WithRev(got.Header.Revision+1))
 	require.True(t, (<-watch).Created)
 	s := h.SwallowNextReply(etcdtest.Containing("swallowed"))

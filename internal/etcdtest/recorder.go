@@ -13,14 +13,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Recorder counts and keeps what the clients it is attached to send, and the watch
-// events they are given, on the wire: an attempt that the client repeats by itself
-// counts again. Its methods may be called from many goroutines.
+// Recorder counts and keeps what the clients it is attached to send, and the watch events they
+// receive, on the wire: an attempt that the client repeats by itself counts again. Its methods may
+// be called from many goroutines.
 type Recorder struct {
 	mu     sync.Mutex
 	calls  []Call
 	events []Event
-	placed []string // the keys whose watches etcd has put in place
+	placed []string // the keys of the watches that etcd has created
 }
 
 // Call is one request: a unary call, or one message on a stream.
@@ -31,26 +31,25 @@ type Call struct {
 	// Request is the message, such as *etcdserverpb.TxnRequest. It must not
 	// be changed.
 	Request any
-	// At is when it was handed to gRPC.
+	// At is when it was passed to gRPC.
 	At time.Time
 }
 
-// Event is one watch event that a client was given.
+// Event is one watch event that a client received.
 type Event struct {
 	*clientv3.Event
 	// At is when it arrived.
 	At time.Time
 }
 
-// Attach has the recorder record the client that is made with cfg:
-// cluster.Client(t, rec.Attach). It may be attached to several.
+// Attach makes the recorder record the client that is made with cfg: cluster.Client(t, rec.Attach).
+// It may be attached to several clients.
 func (r *Recorder) Attach(cfg *clientv3.Config) {
 	cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
 		grpc.WithChainUnaryInterceptor(r.unary), grpc.WithChainStreamInterceptor(r.stream))
 }
 
-// Calls returns what was sent with the given methods, or with any, in the order of
-// sending.
+// Calls returns the requests with the given methods, or with any, in the order of sending.
 func (r *Recorder) Calls(methods ...string) []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +65,8 @@ func (r *Recorder) Calls(methods ...string) []Call {
 // Count is the number of Calls.
 func (r *Recorder) Count(methods ...string) int { return len(r.Calls(methods...)) }
 
-// Methods lists the methods of all calls in the order of sending; a test asserts on
-// it when every request counts.
+// Methods lists the methods of all calls in the order of sending, for tests in which every request
+// counts.
 func (r *Recorder) Methods() []string {
 	names := []string{}
 	for _, c := range r.Calls() {
@@ -76,7 +75,7 @@ func (r *Recorder) Methods() []string {
 	return names
 }
 
-// Placed returns the keys of the watches that etcd has put in place, in order.
+// Placed returns the keys of the watches that etcd has created, in order.
 func (r *Recorder) Placed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,16 +89,16 @@ func (r *Recorder) Events() []Event {
 	return slices.Clone(r.events)
 }
 
-// Reset forgets everything so far.
+// Reset discards everything that was recorded so far.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls, r.events, r.placed = nil, nil, nil
 }
 
-// Questions leaves out of calls what a busy machine adds: etcd sends an event a moment before
-// a read at its revision is answered, so that is asked again, and after three such answers
-// the newest state is asked for.
+// Questions removes from calls what only a busy machine adds: etcd sends an event a moment before
+// it answers a read at its revision, so that the read is repeated, and after three such answers the
+// newest state is read.
 func Questions(calls []Call) (all []Call) {
 	same := 0
 	for i, call := range calls {
@@ -121,7 +120,8 @@ func (r *Recorder) sent(method string, req any) {
 	r.calls = append(r.calls, Call{Method: path.Base(method), Request: req, At: time.Now()})
 }
 
-// received keeps what a watch was given. key is that of the watch, if this says that it is in place.
+// received keeps what a watch received. key is the watch's key if resp confirms that etcd has created
+// it.
 func (r *Recorder) received(resp *etcdserverpb.WatchResponse, key string) {
 	now := time.Now()
 	r.mu.Lock()
@@ -147,15 +147,15 @@ func (r *Recorder) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.C
 	return &recordedStream{ClientStream: s, recorder: r, method: method}, nil
 }
 
-// recordedStream records the messages of a stream, not its opening, which sends
-// nothing that a caller would see.
+// recordedStream records the messages of a stream, not its opening, which sends nothing that a
+// caller would see.
 type recordedStream struct {
 	grpc.ClientStream
 	recorder *Recorder
 	method   string
 
 	mu    sync.Mutex
-	asked []string // keys of watches that etcd has not put in place yet, in the order of its answers
+	asked []string // keys of watches that etcd has not created yet, in the order of its answers
 }
 
 func (s *recordedStream) SendMsg(m any) error {

@@ -11,11 +11,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Replace puts a new member in the place of member i, which is killed if it runs: the
-// old one is removed from the cluster, a new one added, with the same name and
-// addresses, another ID and no data. It blocks until that one serves requests, with
-// all that the others have told it, or ctx ends. It needs a majority of the others; on
-// an error the member is dead, and Replace may be tried again.
+// Replace replaces member i, which is killed if it runs, by a new member: the old one is removed
+// from the cluster and a new one is added, with the same name and addresses, another ID and no
+// data. It blocks until the new member serves requests with the data of the others, or ctx ends. It
+// needs a majority of the other members; on an error the member is dead, and Replace may be tried
+// again.
 func (c *Cluster) Replace(ctx context.Context, i int) error {
 	m := c.members[i]
 	if m.running() != nil {
@@ -27,8 +27,8 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	// What was done by an attempt that failed is done: both are asked by what the
-	// cluster says now.
+	// An earlier attempt that failed may have done a part: the removal and the addition depend on
+	// the current member list.
 	listed, err := cli.MemberList(ctx)
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 	return c.restart(ctx, m)
 }
 
-// spread blocks until the others have heard that m was added: a new member asks any one of
-// them who belongs to the cluster, and ends if it is not told of itself. Those who are cut
-// off cannot be asked by it either.
+// spread blocks until the other members have applied the addition of m: a new member asks any one
+// of them for the member list, and ends if it is not in that list. Members that are partitioned are
+// left out: the new member cannot ask them either.
 func (c *Cluster) spread(ctx context.Context, m *Member) error {
 	for i, other := range c.members {
 		c.mu.Lock()
@@ -70,7 +70,7 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 		}
 		cli, err := c.Admin(other)
 		if err == nil {
-			_, err = cli.MemberList(ctx) // linearizable: who answers has applied the addition
+			_, err = cli.MemberList(ctx) // linearizable: a member that answers has applied the addition
 		}
 		if err != nil && other.Running() {
 			return fmt.Errorf("etcdtest: asking %s for the new %s: %w", other.Name, m.Name, err)
@@ -79,9 +79,9 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// addMember adds a member. etcd makes its ID of its URL and of the time, in seconds: one
-// that was added and removed within this second cannot be added again before the next.
-// etcd then says that there is no such member.
+// addMember adds a member. etcd derives its ID from its URL and the time in seconds: a member that
+// was added and removed within this second cannot be added again before the next. Until then etcd
+// answers that there is no such member.
 func addMember(ctx context.Context, cli *clientv3.Client, url string) error {
 	for {
 		_, err := cli.MemberAdd(ctx, []string{url})

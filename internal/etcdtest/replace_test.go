@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// The new member has the old one's place and the others' data, and it is a voter: with
-// it, and without one of the old ones, there is a majority.
+// The new member has the old one's place and the others' data, and it is a voter: with it, and
+// without one of the old ones, there is a majority.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	cfg := steady
@@ -28,7 +28,7 @@ func TestReplace(t *testing.T) {
 		require.NoError(t, c.Replace(ctx, 1))
 	}
 	require.NotEqual(t, before, c.Member(1).ID())
-	// Linearizable, from the new member's own store; a fresh member catches up first.
+	// A linearizable read from the new member's own store; a new member catches up first.
 	got, err := c.ClientTo(t, 1).Get(ctx, "k")
 	require.NoError(t, err)
 	require.Equal(t, "v", string(got.Kvs[0].Value))
@@ -36,7 +36,7 @@ func TestReplace(t *testing.T) {
 	require.NoError(t, c.Member(0).Kill())
 	put(t, c.ClientTo(t, 1), "w")
 
-	// It restarts with its data like any other, and knows its links.
+	// It restarts with its data like any other, and its links can be cut.
 	require.NoError(t, c.Member(0).Restart(ctx))
 	require.NoError(t, c.Member(1).Kill())
 	require.NoError(t, c.Member(1).Restart(ctx))
@@ -50,8 +50,8 @@ func TestReplace(t *testing.T) {
 	requireHeld(t, c, 1)
 }
 
-// put writes, and again while the members elect a leader: what reaches the old one, or
-// none, is lost.
+// put writes, and repeats the write while the members elect a leader: a write is lost if it reaches
+// the old leader or none.
 func put(t *testing.T, cli *clientv3.Client, value string) {
 	t.Helper()
 	ctx := etcdtest.Context(t)

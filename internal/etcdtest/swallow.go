@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Swallow is one reply that is to be lost: the request reaches etcd and is carried
-// out, its reply does not arrive, and the connection breaks, so that the client can
-// not know the outcome.
+// Swallow is one reply that is to be lost: the request reaches etcd and is carried out, its reply
+// does not arrive, and the connection breaks, so that the outcome is unknown to the client.
 type Swallow struct {
 	match func(message []byte) bool
 
@@ -20,14 +19,14 @@ type Swallow struct {
 	done    chan struct{}
 }
 
-// taking is a swallow at work on one connection, guarded by the proxy's mutex.
+// taking is a swallow in progress on one connection, guarded by the proxy's mutex.
 type taking struct {
 	*Swallow
 	stream uint32
 	unary  bool // the request ended its side of the stream
 	begun  bool // the reply has begun to arrive
-	// complete says that all of the reply has come. Frames that the proxy had read
-	// before the reset may follow; they must not complete it again.
+	// complete is set when the whole reply has come. Frames that the proxy had read before the
+	// reset may follow; they must not complete it again.
 	complete bool
 }
 
@@ -37,12 +36,12 @@ func Containing(part string) func(message []byte) bool {
 	return func(message []byte) bool { return bytes.Contains(message, []byte(part)) }
 }
 
-// SwallowNextReply loses the reply of the next request that match accepts (nil: of
-// any kind, a renewal included). match sees the request's protobuf message, up to
-// its first 16 KiB, on the proxy's goroutine. The request gets through; so do the
-// replies of others until the very reply begins. When all of it has come from the
-// member (the whole reply of a unary call, the next message of a stream), the
-// connection is reset and the returned Swallow is done. It does not block.
+// SwallowNextReply loses the reply of the next request that match accepts (nil: of any kind, a
+// renewal included). match receives the request's protobuf message, up to its first 16 KiB, on the
+// proxy's goroutine. The request gets through; so do other replies until this reply begins. When
+// the whole reply has come from the member (the whole reply of a unary call, the next message of a
+// stream), the connection is reset and the returned Swallow is done. SwallowNextReply does not
+// block.
 func (p *Proxy) SwallowNextReply(match func(message []byte) bool) *Swallow {
 	s := newSwallow(match)
 	p.arm(s)
@@ -62,7 +61,7 @@ func (p *Proxy) arm(s *Swallow) {
 // Done is closed when the reply has been swallowed and the connection reset.
 func (s *Swallow) Done() <-chan struct{} { return s.done }
 
-// Wait blocks until Done or until ctx ends, which is an error: the fault was not met.
+// Wait blocks until Done or until ctx ends, which is an error: the fault did not take effect.
 func (s *Swallow) Wait(ctx context.Context) error {
 	select {
 	case <-s.done:
@@ -80,7 +79,7 @@ func (s *Swallow) Request() []byte {
 	return slices.Clone(s.request)
 }
 
-// claim makes s this request's, unless it is another's or does not match. A swallow
+// claim assigns s to this request, unless it is assigned to another or does not match. A swallow
 // may be armed on several proxies.
 func (s *Swallow) claim(message []byte) bool {
 	s.mu.Lock()
@@ -100,9 +99,9 @@ func (s *Swallow) spent() bool {
 
 func (s *Swallow) finish() { close(s.done) }
 
-// filter looks at a frame that is about to pass (nil at the end of the connection).
-// It says whether the frame may, and returns a swallow that is complete with it. The
-// caller holds the proxy's mutex.
+// filter examines a frame that is about to pass (nil at the end of the connection). It returns
+// whether the frame may pass, and a swallow that is complete with it. The caller holds the proxy's
+// mutex.
 func (c *conn) filter(d Direction, fr *frame) (pass bool, complete *Swallow) {
 	switch {
 	case fr == nil:
@@ -122,9 +121,8 @@ func (c *conn) filter(d Direction, fr *frame) (pass bool, complete *Swallow) {
 	if !t.begun {
 		return true, nil
 	}
-	// Nothing passes any more: the reply's headers have changed the state of
-	// the connection's header compression, so the client could not read what
-	// follows anyway.
+	// No frame passes any more: the reply's headers have changed the state of the connection's
+	// header compression, so the client could not decode the next frames anyway.
 	if !t.complete && fr.stream == t.stream && (fr.ends() || !t.unary && fr.kind == frameData) {
 		t.complete = true
 		c.proxy.stats.Swallowed++
@@ -133,7 +131,7 @@ func (c *conn) filter(d Direction, fr *frame) (pass bool, complete *Swallow) {
 	return false, nil
 }
 
-// take begins to swallow the reply of the request in fr if an armed swallow wants it.
+// take begins to swallow the reply of the request in fr if an armed swallow matches it.
 func (c *conn) take(fr *frame, msg []byte) {
 	p := c.proxy
 	p.swallow = slices.DeleteFunc(p.swallow, (*Swallow).spent)

@@ -6,23 +6,22 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Txn is a transaction that somebody wants to commit.
+// Txn is a transaction that a caller wants to commit.
 type Txn struct {
-	Context    context.Context // of whoever wants it
+	Context    context.Context // the caller's
 	If         []clientv3.Cmp
 	Then, Else []clientv3.Op
 	kv         clientv3.KV
 }
 
-// Commit has etcd carry it out, under a context that need not be the sender's: what was
-// sent arrives, whatever has become of its sender. It can be carried out more than once.
+// Commit sends the transaction to etcd under a context that need not be the caller's: what was sent
+// arrives even if the caller has ended since. It can be committed more than once.
 func (t *Txn) Commit(ctx context.Context) (*clientv3.TxnResponse, error) {
 	return t.kv.Txn(ctx).If(t.If...).Then(t.Then...).Else(t.Else...).Commit()
 }
 
-// WithTxns is kv with a test's own idea of what becomes of each transaction: commit is
-// called in place of its Commit, on the goroutine of whoever wants it, and several calls
-// may be under way at a time.
+// WithTxns returns kv with a function that decides about each transaction: commit is called in
+// place of its Commit, on the caller's goroutine, and several calls may be in progress at a time.
 func WithTxns(kv clientv3.KV, commit func(*Txn) (*clientv3.TxnResponse, error)) clientv3.KV {
 	return txns{KV: kv, commit: commit}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// failing is a test that keeps why it ended.
+// failing is a test that keeps the reason for which it ended.
 type failing struct {
 	testing.TB
 	why string
@@ -40,7 +40,7 @@ func outcome(t *testing.T, wait func(testing.TB)) (why string, after time.Durati
 	return why, after
 }
 
-// Each wait returns as soon as it can, and ends the test where it must, when it must.
+// Each wait returns as soon as it can, and ends the test where and when it must.
 func TestWaits(t *testing.T) {
 	in := func(d time.Duration) func() bool {
 		var at time.Time
@@ -82,7 +82,7 @@ func TestWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "a value" || name == "closed" {
-				c.wait(t) // their channels are of no bubble
+				c.wait(t) // their channels belong to no synctest bubble
 				return
 			}
 			why, after := outcome(t, c.wait)
@@ -93,7 +93,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A context outlives the test's own: a clean-up can use it. It ends in time, or with the test.
+// A context outlives the test's own context: a clean-up can use it. It ends in time, or with the
+// test.
 func TestContextOfAWait(t *testing.T) {
 	ctx, ended := etcdtest.Context(t), etcdtest.ContextFor(t, 0)
 	require.Error(t, ended.Err())

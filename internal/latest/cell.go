@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// Cell holds the newest value. The zero value is an empty cell; it must not be
-// copied after first use. All methods are safe for concurrent use.
+// Cell holds the newest value. The zero value is an empty cell; it must not be copied after first
+// use. All methods are safe for concurrent use.
 //
-// Readers take no lock: when a value comes, all of them look at once, and in a queue for
-// a lock the last of thousands would hear of it late.
+// Readers take no lock. All readers read as soon as a value is set; with a lock, the last of
+// thousands would receive the value late.
 type Cell[T any] struct {
 	writing sync.Mutex
-	now     atomic.Pointer[moment[T]] // nil: empty, and nobody has waited yet
+	now     atomic.Pointer[moment[T]] // nil before the first call of a method
 }
 
-// moment is what a cell holds from one change to the next.
+// moment is the content of a cell between two changes.
 //
-// Invariant: but for over, it never changes. over is closed after the next moment has
-// become the cell's; it is nil if there will be none.
+// Invariant: a moment never changes, except that over is closed after the cell holds the next
+// moment. In the last moment over is nil.
 type moment[T any] struct {
 	value   T
 	version uint64 // counts the values; 0: none yet
@@ -27,8 +27,8 @@ type moment[T any] struct {
 	over    chan struct{}
 }
 
-// Set makes value the newest one and wakes whoever waits. It never blocks. After
-// Close it does nothing.
+// Set makes value the newest one and wakes all waiting readers. It never blocks. After Close it
+// does nothing.
 func (c *Cell[T]) Set(value T) {
 	c.change(func(next *moment[T]) {
 		next.value = value
@@ -36,9 +36,8 @@ func (c *Cell[T]) Set(value T) {
 	})
 }
 
-// Close says that no further value comes, and why; err must not be nil. Readers
-// still get the newest value, if they have not seen it, and then err. Only the
-// first Close counts.
+// Close ends the cell with a reason; err must not be nil. No further value can be set. Each reader
+// still gets the newest value, if it has not seen it, and then err. Only the first Close counts.
 func (c *Cell[T]) Close(err error) {
 	c.change(func(last *moment[T]) {
 		last.err = err
@@ -60,7 +59,7 @@ func (c *Cell[T]) change(edit func(next *moment[T])) {
 	close(old.over)
 }
 
-// moment returns the present one; there is one from the first call on.
+// moment returns the present moment; the first call makes one.
 func (c *Cell[T]) moment() *moment[T] {
 	if m := c.now.Load(); m != nil {
 		return m
@@ -81,22 +80,22 @@ func (c *Cell[T]) Err() error { return c.moment().err }
 // Reader returns a reader that has seen nothing yet.
 func (c *Cell[T]) Reader() *Reader[T] { return &Reader[T]{cell: c} }
 
-// Reader reads a cell, each value at most once. It is for one goroutine at a
-// time; many readers of one cell are independent.
+// Reader reads each value of a cell at most once. It is for one goroutine at a time; many readers
+// of one cell are independent.
 type Reader[T any] struct {
 	cell *Cell[T]
 	seen uint64
 }
 
-// Next returns the newest value if this reader has not returned it yet, else
-// blocks for a newer one. It ends with ctx (the error is its cause, nothing is
-// lost, and the reader stays usable) or with the cell (the error of Close).
+// Next returns the newest value if this reader has not returned it yet, else blocks until there is
+// a newer one. It ends with ctx (the error is its cause, no value is lost, and the reader stays
+// usable) or with the cell (the error of Close).
 func (r *Reader[T]) Next(ctx context.Context) (T, error) {
 	return r.NextWhere(ctx, func(T) bool { return true })
 }
 
-// NextWhere is Next for values that want accepts; others are skipped. want is called
-// without any lock, so it may take its time, call the cell, and even panic.
+// NextWhere is Next for values that want accepts; it skips other values. want is called without any
+// lock, so it may take long, call the cell, and even panic.
 func (r *Reader[T]) NextWhere(ctx context.Context, want func(T) bool) (T, error) {
 	for {
 		m := r.cell.moment()

@@ -39,8 +39,8 @@ func TestEmptyCell(t *testing.T) {
 	})
 }
 
-// TestFirstReadThenOnlyNewer: the present value first, then nothing twice, and
-// what a slow reader missed is skipped.
+// TestFirstReadThenOnlyNewer: a reader gets the present value first, and then only newer ones. A
+// slow reader skips the values that it missed.
 func TestFirstReadThenOnlyNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c latest.Cell[int]
@@ -71,7 +71,8 @@ func TestFirstReadThenOnlyNewer(t *testing.T) {
 	})
 }
 
-// TestReadyValueBeforeADeadContext: what can be had without waiting is had.
+// TestReadyValueBeforeADeadContext: a value that is there is returned even if the context has
+// ended.
 func TestReadyValueBeforeADeadContext(t *testing.T) {
 	var c latest.Cell[int]
 	c.Set(7)
@@ -129,7 +130,7 @@ func TestFilterMayDoAnything(t *testing.T) {
 	require.Equal(t, 5, v)
 }
 
-// TestClose: the last value, then the reason, for everybody and for good.
+// TestClose: all readers get the last value, and then always the error of Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c latest.Cell[int]
@@ -173,8 +174,8 @@ func TestCloseOfAnEmptyCell(t *testing.T) {
 	require.Equal(t, errOver, err)
 }
 
-// TestCellConcurrentSafe: writers, many readers, and an end. Each reader sees
-// rising values, and the last one.
+// TestCellConcurrentSafe: a writer, many readers, and Close. Each reader sees rising values, and
+// the last one.
 func TestCellConcurrentSafe(t *testing.T) {
 	var c latest.Cell[int]
 	const last = 5000

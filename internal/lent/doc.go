@@ -1,3 +1,3 @@
-// Package lent has things that many use at a time: made for the first user, and given back by
+// Package lent shares things between users: a thing is made for the first user, and returned by
 // each.
 package lent

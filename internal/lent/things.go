@@ -2,21 +2,21 @@ package lent
 
 import "sync"
 
-// Things are those that are in use, by key. The zero value has none. All methods are safe for
+// Things are the things in use, by key. The zero value has none. All methods are safe for
 // concurrent use.
 type Things[K comparable, V any] struct {
 	mu   sync.Mutex
 	lent map[K]*use[V]
 }
 
-// use is a thing and how many have it.
+// use is a thing and the number of its users.
 type use[V any] struct {
 	thing V
 	users int
 }
 
-// Take returns the thing with a key, which build makes if nobody has it. build must not call
-// Things. Each Take is followed by one Return.
+// Take returns the thing with a key; if it is not in use, build makes it. build must not call
+// Things. Each Take must be followed by one Return.
 func (t *Things[K, V]) Take(key K, build func() V) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *Things[K, V]) Take(key K, build func() V) V {
 	return u.thing
 }
 
-// Return gives the thing with a key back, and reports whether nobody has it any more: then the
+// Return returns the thing with a key, and reports whether it is not in use any more: then the
 // caller ends it.
 func (t *Things[K, V]) Return(key K) (last bool) {
 	t.mu.Lock()

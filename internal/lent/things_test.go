@@ -8,8 +8,8 @@ import (
 	"github.com/eldest-io/eldest/internal/lent"
 )
 
-// One thing for each key while anybody has it; the last to return it is told, and a new one is
-// made for whom comes after.
+// There is one thing for each key while it is in use. Return reports true for the last user, and
+// the next Take makes a new thing.
 func TestThings(t *testing.T) {
 	var things lent.Things[string, int]
 	made := 0

@@ -13,24 +13,25 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// User is who has a candidate: how it is queued, and who is told. The session's mutex guards
-// Entry; the other fields do not change.
+// User is the owner of a candidate: how the candidate is queued, and which functions are called.
+// The session's mutex guards Entry; the other fields do not change.
 type User struct {
 	KV    clientv3.KV
 	Queue txn.Ordering
 	// Entry carries the value of the next registration.
 	Entry  txn.Entry
 	Source *watch.Source
-	// Policy says how to ask etcd for something, which op names.
+	// Policy returns the policy for the request that op names.
 	Policy func(op string) retryrpc.Policy
-	// Survey, if not nil, says whether the candidate, which is the oldest one and has the
-	// token, is to requeue instead of leading, or, if wait is positive, is to ask again after
-	// it. It is called without the mutex, and may block until ctx ends.
+	// Survey, if not nil, reports whether the candidate, which is the oldest one and has the token,
+	// must requeue instead of leading. If wait is positive, it is called again after wait. It is
+	// called without the mutex, and may block until ctx ends.
 	Survey func(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error)
-	// Shared says that other sessions of the lease, which this process may know nothing of, may
-	// have candidates with the same key. See twins.go.
+	// Shared is true if other sessions of the lease, which this process may not know, may have
+	// candidates with the same key. See twins.go.
 	Shared bool
-	// Evicted, if not nil, is told of an elder that this candidate has evicted. It must not block.
+	// Evicted, if not nil, is called for an older candidate that this one has evicted. It must not
+	// block.
 	Evicted func(Silence)
 	// Tell receives each step. It is called with the mutex, and must not block.
 	Tell func(Step)
@@ -40,13 +41,12 @@ type User struct {
 type Step struct {
 	Before, After *core.Candidate
 	Effects       core.Effects
-	// Place is the answer that told of the place, if it is that.
+	// Place is the answer that showed the place in the queue; nil: the step comes from none.
 	Place *txn.Position
 }
 
-// Candidate runs the machine of one key of a session. It is there for as long as the key is,
-// or may be. Made by Session.Take. All methods need the session's mutex, unless they say
-// otherwise.
+// Candidate runs the machine of one key of a session. It exists for as long as the key exists, or
+// may exist. Made by Session.Take. All methods need the session's mutex, unless they say otherwise.
 type Candidate struct {
 	session *Session
 	name    Name
@@ -55,44 +55,44 @@ type Candidate struct {
 	state    core.Candidate
 	asked    int // counts requests: the answer to one that was replaced is dropped
 	cancel   context.CancelFunc
-	attempts *retryrpc.Attempts // at the request under way or paused
+	attempts *retryrpc.Attempts // of the request under way or paused
 	delay    time.Duration      // before the next attempt, after one that failed
 	refusals int                // how often a removal was refused
 	refusal  error              // the last one
 	pause    *time.Timer
 	own      watched
 	elder    watched
-	changed  chan struct{} // closed at the next step; nil while nobody asks
+	changed  chan struct{} // closed at the next step; nil while no goroutine waits
 	shared   *shared       // nil unless the user's key is
 	heart    *heart        // nil: the session has no heartbeats
-	beating  bool          // it wants beats
-	// stretched is the stretch of the heart in which it has won.
+	beating  bool          // it needs heartbeats
+	// stretched is the number of the stretch of the heart in which it has won.
 	stretched uint64
-	// heeds is the elder whose beats are followed, by ear; nil: nobody's.
+	// heeds is the older candidate whose heartbeats ear follows; ear is nil if there is none.
 	heeds core.Elder
 	ear   *ear
 }
 
-// State is the machine's.
+// State returns the state of the machine.
 func (c *Candidate) State() *core.Candidate { return &c.state }
 
-// Of reports whether the candidate is this user's.
+// Of reports whether the candidate belongs to this user.
 func (c *Candidate) Of(u *User) bool { return c != nil && c.user == u }
 
-// Busy reports whether its user wants a key or has one: nobody else can have it.
+// Busy reports whether its user wants a key or has one: then no other user can take the candidate.
 func (c *Candidate) Busy() bool { return c.state.Want != core.Nothing || c.state.Exists() }
 
 // Do gives the machine an event. It does not block.
 func (c *Candidate) Do(e core.Event) { c.take(e, nil) }
 
-// Watched says whether the user has to know when the key is deleted, once the candidate leads.
+// Watched sets whether the user must be notified when the key is deleted, once the candidate leads.
 func (c *Candidate) Watched(on bool) {
 	c.state.Unwatched = !on
 	c.watch(c.state.Watches())
 }
 
-// take takes an event in and starts what is to be done, in the order that core.Effects asks
-// for. An answer that told of a place comes with it.
+// take handles an event and starts its effects, in the order that core.Effects defines. place is
+// the answer that showed the place in the queue, if the event comes from one.
 func (c *Candidate) take(e core.Event, place *txn.Position) {
 	if c.session.ended {
 		return
@@ -138,8 +138,8 @@ func (c *Candidate) take(e core.Event, place *txn.Position) {
 	}
 }
 
-// beat has the session beat while this candidate leads, asks whether it does, or keeps the key with
-// which it led.
+// beat makes the session send heartbeats while this candidate leads, checks whether it leads, or
+// keeps the key with which it led.
 func (c *Candidate) beat() {
 	wants := core.Proving <= c.state.Phase && c.state.Phase <= core.Draining
 	switch {
@@ -153,8 +153,8 @@ func (c *Candidate) beat() {
 	}
 }
 
-// allowed changes events about a key that is not this candidate's to hold: one that another
-// candidate of the lease holds, or that is doomed.
+// allowed changes events about a key that this candidate must not hold: one that another candidate
+// of the lease holds, or that is doomed.
 func (c *Candidate) allowed(e core.Event) core.Event {
 	lease := c.session.past
 	switch e.Kind {
@@ -171,14 +171,14 @@ func (c *Candidate) allowed(e core.Event) core.Event {
 	return e
 }
 
-// doomed has the machine know whether the lease has given a token up.
+// doomed sets Doomed of the machine if the token is doomed in the lease.
 func (c *Candidate) doomed(token eldest.Token) {
 	if c.session.past.Doomed(token) {
 		c.state.Doomed = max(c.state.Doomed, token)
 	}
 }
 
-// remember has the lease remember what outlives this candidate and its session.
+// remember records in the lease what outlives this candidate and its session.
 func (c *Candidate) remember(before *core.Candidate, e core.Event, effects core.Effects) {
 	lease, after := c.session.past, &c.state
 	if effects.Ended > 0 && !c.user.Shared {
@@ -198,7 +198,7 @@ func (c *Candidate) remember(before *core.Candidate, e core.Event, effects core.
 	}
 }
 
-// rest has Due come after a pause.
+// rest gives the machine Due after a pause.
 func (c *Candidate) rest() {
 	serial := c.asked
 	c.pause = time.AfterFunc(c.delay, func() {
@@ -210,7 +210,7 @@ func (c *Candidate) rest() {
 	})
 }
 
-// forget drops the answer of a read that is under way, and a pause.
+// forget drops the answer of a request under way, and a pause.
 func (c *Candidate) forget() {
 	c.asked++
 	if c.cancel != nil {
@@ -223,8 +223,8 @@ func (c *Candidate) forget() {
 	}
 }
 
-// Await blocks until cond holds for the machine, or ctx ends; then it returns its cause. It
-// is called without the mutex, and calls cond with it.
+// Await blocks until cond holds for the machine, or ctx ends; then it returns ctx's cause. It is
+// called without the mutex, and calls cond with the mutex.
 func (c *Candidate) Await(ctx context.Context, cond func() bool) error {
 	for {
 		c.session.mu.Lock()
@@ -245,11 +245,11 @@ func (c *Candidate) Await(ctx context.Context, cond func() bool) error {
 	}
 }
 
-// Leave has the key deleted, as core.Leave does, if the candidate is this user's. The returned
-// function blocks until no key up to the present one is there or being deleted, or the session
-// has ended; then it returns nil. It also ends when etcd refuses to delete the key from now on,
-// with that, and when ctx ends, with its cause: the key is then deleted in the background. It is
-// called without the mutex.
+// Leave starts the deletion of the key, as core.Leave does, if the candidate belongs to this user.
+// The returned function blocks until no key up to the present one exists or is being deleted, or
+// the session has ended; then it returns nil. It also returns if etcd refuses from now on to delete
+// the key, with that error, and when ctx ends, with its cause: the key is then deleted in the
+// background. It is called without the mutex.
 func (c *Candidate) Leave(user *User, cause error) (wait func(ctx context.Context) error) {
 	token, refusals := c.state.Token, c.refusals
 	if c.user == user {

@@ -1,17 +1,17 @@
-// Package loop runs the state machines of package core: it gives them what etcd, the clock
-// and the users do, and carries out what they ask for.
+// Package loop runs the state machines of package core: it gives them the events of etcd, of the
+// clock and of the users, and carries out the effects that they return.
 //
-// There is one Session for each session of package lease, with one mutex. An event is taken
-// in by the goroutine that learns of it: it locks the mutex, steps the machine, and starts what is to be
-// done, which never blocks. So the steps of a session are one after the other, and a candidate
-// that only waits needs no goroutine, where its client is a plain one.
+// There is one Session for each session of package lease, with one mutex. The goroutine that
+// receives an event handles it: it locks the mutex, steps the machine, and starts the effects,
+// which never blocks. So the steps of a session are serialised, and a candidate that only waits
+// needs no goroutine if its client is a plain one.
 //
 //   - session.go has the candidates of a session, by their keys.
 //   - candidate.go runs the machine of one key: its requests, pauses and watches.
-//   - request.go is how requests are sent, and how their outcome becomes an event.
-//   - watch.go is how keys are watched.
-//   - tasks.go has the goroutines that there are, and waits for them.
+//   - request.go sends requests, and turns their outcomes into events.
+//   - watch.go watches keys.
+//   - tasks.go starts the goroutines, and waits for them.
 //   - twins.go has the rules of keys that other sessions of the lease may have as well.
 //
-// Packages election and compat/concurrency are the public faces of the candidates.
+// Packages election and compat/concurrency are the public APIs of the candidates.
 package loop

@@ -20,34 +20,36 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Heartbeats says how the candidates of a session beat. The zero value: they do not.
+// Heartbeats configures the heartbeats of a session. The zero value: it has none.
 type Heartbeats struct {
 	Pace core.Pace
-	// Now reads the session's clock. Silent says why the application is not believed to be alive.
+	// Now reads the session's clock. Silent returns why the application does not count as alive;
+	// nil: it does.
 	Now    func() time.Duration
 	Silent func() error
-	// Fresh says that the lease is new: nobody has beaten for it.
+	// Fresh is true if the lease is new: no heartbeat was sent for it.
 	Fresh bool
-	// Told is told of each beat. It is called with the mutex, and must not block.
+	// Told is called for each heartbeat. It is called with the mutex, and must not block.
 	Told func(Beat)
-	// Lost gives the session up: etcd refuses beats with err, and may have taken one before. It must not block.
+	// Lost gives the session up: etcd refuses heartbeats with err, and may have carried out an
+	// earlier one. It must not block.
 	Lost func(err error)
 }
 
-// Beat is what came of one beat.
+// Beat is the outcome of one heartbeat.
 type Beat struct {
-	// Latency is the time from its sending to the news of it.
+	// Latency is the time from its sending to its outcome.
 	Latency time.Duration
-	// Left is what was left of the stretch then; 0: there was none.
+	// Left is the rest of the stretch at that time; 0: there was no stretch.
 	Left time.Duration
 	Err  error
-	// Mute says that this refusal was one too many: there will be no more beats.
+	// Mute is true if no more heartbeats are sent after this refusal.
 	Mute bool
 }
 
-// heart runs the machine of a session's heartbeats, for all of its candidates, which have one client: in another
-// namespace there might be the beats of an earlier life of the lease. Made by Session.heartFor. The session's mutex
-// guards it.
+// heart runs the machine of a session's heartbeats, for all of its candidates. They must have the
+// same client: in another namespace there might be heartbeats of an earlier life of the lease. Made
+// by Session.heartFor. The session's mutex guards it.
 type heart struct {
 	session *Session
 	client  any // comparable
@@ -55,18 +57,19 @@ type heart struct {
 	key     string
 	nonce   string
 	state   core.Heart
-	wanted  int // candidates
+	wanted  int // the number of candidates that need heartbeats
 	beats   uint64
 	timer   *time.Timer
-	proofs  chan struct{} // has one for each proof of a win that is asked for
-	began   chan struct{} // closed when the next stretch begins; nil while nobody waits
+	proofs  chan struct{} // has a value for each proof of a win that is requested
+	began   chan struct{} // closed when the next stretch begins; nil while no goroutine waits
 }
 
-// most is how many proofs of wins are asked for at a time.
+// most is how many proofs of wins are requested at a time.
 const most = 64
 
-// heartFor returns the session's heart, which is made for the first candidate; nil: it has no heartbeats.
-// Another client than the first one's is an error that wraps eldest.ErrInvalid.
+// heartFor returns the session's heart, which is made for the first candidate; nil: the session has
+// no heartbeats. If the client differs from that of the first candidate, the error wraps
+// eldest.ErrInvalid.
 func (s *Session) heartFor(client any, kv clientv3.KV) (*heart, error) {
 	switch {
 	case !s.Beats():
@@ -90,7 +93,7 @@ func (s *Session) heartFor(client any, kv clientv3.KV) (*heart, error) {
 	return h, nil
 }
 
-// want counts who leads, or asks whether it does.
+// want changes the number of candidates that lead, or check whether they do.
 func (h *heart) want(change int) {
 	h.wanted += change
 	if h.wanted == 0 {
@@ -100,7 +103,7 @@ func (h *heart) want(change int) {
 	}
 }
 
-// look reads the clock: what has passed ends the stretch.
+// look reads the clock: a deadline that has passed ends the stretch.
 func (h *heart) look() {
 	if h != nil {
 		h.do(core.HeartEvent{Kind: core.Ticked})
@@ -110,7 +113,7 @@ func (h *heart) look() {
 // do gives the machine an event. It does not block.
 func (h *heart) do(e core.HeartEvent) {
 	if h.session.ctx.Err() != nil {
-		return // that is the end of all who lead, and not a suspension
+		return // the end of the session ends all tenures, and is not a suspension
 	}
 	e.Now, e.Silent = h.session.beats.Now(), h.session.beats.Silent()
 	before := h.state
@@ -136,11 +139,11 @@ func (h *heart) do(e core.HeartEvent) {
 	}
 }
 
-// leastTimer is the shortest time for which a timer is set: it may go off a little before its time,
-// by the session's clock.
+// leastTimer is the shortest time for which a timer is set: a timer may fire a little early, by the
+// session's clock.
 const leastTimer = 50 * time.Microsecond
 
-// suspend ends the leading contexts of all who lead.
+// suspend ends the leading contexts of all candidates that lead.
 func (h *heart) suspend(silent error) {
 	cause := eldest.ErrSuspended
 	if silent != nil {
@@ -153,13 +156,13 @@ func (h *heart) suspend(silent error) {
 	}
 }
 
-// beat sends one, which waits for none of the others.
+// beat sends a heartbeat, which does not wait for earlier ones.
 func (h *heart) beat(sent time.Duration) {
 	s := h.session
 	h.beats++
 	value := fmt.Sprintf("%s %d %v", h.nonce, h.beats, s.beats.Pace.Timeout)
 	s.tasks.run(func() {
-		// A later answer counts for nothing.
+		// A later answer has no effect.
 		ctx, cancel := context.WithTimeout(s.ctx, s.beats.Pace.Deadline(0))
 		resp, err := h.kv.Put(ctx, h.key, value, clientv3.WithLease(clientv3.LeaseID(s.lease)))
 		cancel()
@@ -193,8 +196,8 @@ func (h *heart) heard(sent time.Duration, resp *clientv3.PutResponse, err error)
 	}
 }
 
-// remove deletes the key of beats, unless they are wanted again. A deletion that is carried out late
-// does no harm: nobody is evicted for whom there is no beat.
+// remove deletes the key of the heartbeats, unless they are needed again. A late deletion does no
+// harm: a leader without a heartbeat is not evicted.
 func (h *heart) remove() {
 	policy := retryrpc.Policy{Client: h.kv, Timeout: time.Second, Backoff: retry.Default()}
 	_ = policy.Until(h.session.ctx, func(ctx context.Context) error {
@@ -209,8 +212,8 @@ func (h *heart) remove() {
 	})
 }
 
-// stretch blocks until a stretch goes on, and returns which, and the revision with which it began; 0 where
-// none is needed. It is called without the mutex. Its error is ctx's cause.
+// stretch blocks until there is a stretch, and returns its number and the revision with which it
+// began; 0 if no stretch is needed. It is called without the mutex. Its error is ctx's cause.
 func (h *heart) stretch(ctx context.Context) (n uint64, since int64, err error) {
 	for {
 		h.session.mu.Lock()
@@ -231,19 +234,20 @@ func (h *heart) stretch(ctx context.Context) (n uint64, since int64, err error) 
 	}
 }
 
-// lasts reports whether the stretch goes on, by the clock.
+// lasts reports whether the stretch has not ended, by the clock.
 func (h *heart) lasts(stretch uint64) bool {
 	h.look()
 	return h.state.Sure() && h.state.Stretch == stretch
 }
 
-// certain reports whether nobody evicts for another d, by the clock.
+// certain reports whether no candidate of this session can be evicted for another d, by the clock.
 func (h *heart) certain(d time.Duration) bool {
 	h.look()
 	return h.state.Pulse == core.Mute || h.state.Pulse == core.Certain && h.state.Deadline-h.session.beats.Now() > d
 }
 
-// left is for how long nobody evicts who has led since the stretch, by the clock; 0 once that has ended.
+// left returns for how long a candidate that has led since the stretch cannot be evicted, by the
+// clock; 0 once the stretch has ended.
 func (h *heart) left(stretch uint64) time.Duration {
 	switch {
 	case !h.lasts(stretch):
@@ -254,8 +258,8 @@ func (h *heart) left(stretch uint64) time.Duration {
 	return h.state.Deadline - h.session.beats.Now()
 }
 
-// Left is for how long nobody evicts this candidate, counted from the call, if it has led since the
-// stretch that goes on; else it is not positive.
+// Left returns for how long this candidate cannot be evicted, counted from the call, if it has led
+// since the present stretch; else the result is not positive.
 func (c *Candidate) Left() time.Duration {
 	if c.heart == nil {
 		return math.MaxInt64
@@ -263,11 +267,11 @@ func (c *Candidate) Left() time.Duration {
 	return c.heart.left(c.stretched)
 }
 
-// Certain reports whether nobody evicts this candidate for another d: it reads the clock, and what
-// has passed ends leading contexts first.
+// Certain reports whether this candidate cannot be evicted for another d. It reads the clock; a
+// deadline that has passed ends leading contexts first.
 func (c *Candidate) Certain(d time.Duration) bool { return c.heart == nil || c.heart.certain(d) }
 
-// timeout returns the timeout that a beat publishes; 0: it is none of ours.
+// timeout returns the timeout that a heartbeat publishes; 0: the value is invalid.
 func timeout(value string) time.Duration {
 	parts := strings.Fields(value)
 	if len(parts) != 3 {

@@ -10,11 +10,11 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// An answer that would be a win counts only in the stretch in which it was asked for.
+// An answer that would be a win counts only in the stretch in which it was requested.
 func TestWinsOfAnotherStretch(t *testing.T) {
 	now := 10 * time.Second
 	over, end := context.WithCancel(context.Background())
-	end() // nothing is to be sent
+	end() // nothing must be sent
 	s := &Session{ctx: over, beats: Heartbeats{Now: func() time.Duration { return now }, Silent: func() error { return nil }}, tasks: newTasks()}
 	c := &Candidate{session: s, heart: &heart{session: s, state: core.Heart{Pulse: core.Certain, Stretch: 2, Deadline: 11 * time.Second}}}
 	for name, a := range map[string]struct {
@@ -43,7 +43,7 @@ func TestWinsOfAnotherStretch(t *testing.T) {
 	require.Equal(t, core.Undone, look.Kind, "the stretch is over")
 }
 
-// A value that is none of ours, or publishes less than is allowed, evicts nobody.
+// A value that is invalid, or publishes less than is allowed, evicts no candidate.
 func TestTimeout(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		"nonce 1 1s": time.Second, "nonce 2 500ms": 500 * time.Millisecond, "nonce 3 499ms": 0, "nonce 4 -1s": 0,

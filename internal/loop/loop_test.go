@@ -83,7 +83,8 @@ func (s *stand) until(p core.Phase) {
 	require.Eventually(s, func() bool { return s.phase() == p }, 8*time.Second, 5*time.Millisecond, "not %v", p)
 }
 
-// A key that is overwritten without a lease by hand, and then deleted before it is bound again, is gone.
+// A key that a user overwrites without a lease, and that is deleted before it is bound again,
+// counts as deleted.
 func TestGoneBeforeItIsBoundAgain(t *testing.T) {
 	s := stage(t, true)
 	s.user.Source.WatchCheck = time.Hour
@@ -99,7 +100,7 @@ func TestGoneBeforeItIsBoundAgain(t *testing.T) {
 	s.until(core.Idle)
 }
 
-// A registration of unknown outcome is owed with the value that it had.
+// A registration of unknown outcome is owed with the value with which it was sent.
 func TestOwedWithItsValue(t *testing.T) {
 	s := stage(t, true)
 	s.take()
@@ -130,8 +131,8 @@ func (q slow) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Posit
 	return txn.Position{}, eldest.ErrOutcomeUnknown
 }
 
-// back is a queue of an etcd that was restored from a backup after the elder's deletion was
-// reported: the elder is there again, with the same token.
+// back is a queue of an etcd that was restored from a backup after the deletion of the older
+// candidate was reported: that candidate exists again, with the same token.
 type back struct {
 	txn.ByCreateRevision
 	elder eldest.Candidate
@@ -156,6 +157,6 @@ func TestTheSameElderAgain(t *testing.T) {
 	s.until(core.Waiting)
 	time.Sleep(100 * time.Millisecond) // the watch is in place
 	require.NoError(t, etcdtest.Err(s.cli.Delete(t.Context(), elder)))
-	// The answer says that the elder is there; by now it is not. Who watches it finds out.
+	// The answer shows the older candidate, which does not exist any more. The watch reports that.
 	s.until(core.Leading)
 }

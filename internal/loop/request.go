@@ -18,23 +18,23 @@ import (
 
 var errHeld = fmt.Errorf("%w: another candidate of the session has this key", eldest.ErrCampaigning)
 
-// names are what requests are called in events and errors.
+// names are the names of requests in events and errors.
 var names = map[core.Request]string{
 	core.Register: "register", core.RegisterAlone: "register", core.Look: "find predecessor", core.Survey: "read queue", core.Delete: "remove key",
 }
 
-// request is one request and what it is sent with.
+// request is one request and its arguments.
 type request struct {
 	*User
 	core.Ask
 	candidate *Candidate
 	entry     txn.Entry
 	position  core.Position
-	place     *txn.Position // the answer, where it has one
-	wait      time.Duration // before it is asked again, though it was answered
+	place     *txn.Position // the answer, if it has a place
+	wait      time.Duration // before the request is repeated, although it was answered
 }
 
-// send starts a request. Its outcome comes as one event.
+// send starts a request. Its outcome is one event.
 func (c *Candidate) send(a core.Ask) {
 	serial := c.asked
 	r := request{User: c.user, Ask: a, candidate: c, entry: c.user.Entry, position: c.state.Position}
@@ -57,7 +57,7 @@ func (c *Candidate) send(a core.Ask) {
 			return
 		}
 		defer asked()
-		if r.At > 0 { // else it is the newest state that is asked for
+		if r.At > 0 { // 0: the newest state
 			r.At = max(r.At, since)
 		}
 		var e core.Event
@@ -72,27 +72,27 @@ func (c *Candidate) send(a core.Ask) {
 		if err != nil || r.place != nil && r.place.Unknown() {
 			pause = attempts.Pause(policy)
 		}
-		told := *attempts // the next attempt may begin before this one is told of
+		told := *attempts // the next attempt may begin before Tell is called for this one
 		if c.answered(ctx, serial, answer{e, r.place, err, pause, stretch}) && err != nil {
 			told.Tell(ctx, policy, err, pause)
 		}
 	})
 }
 
-// answer is what came of a request.
+// answer is the outcome of a request.
 type answer struct {
 	core.Event
 	place *txn.Position
 	err   error
 	pause time.Duration // before the next attempt, if there is one
-	// stretch is the one of the session's heartbeats in which it was asked.
+	// stretch is the stretch of the session's heartbeats in which the request was sent.
 	stretch uint64
 }
 
-// answered takes an answer in, unless nobody waits for it any more, and reports whether
+// answered handles an answer, unless the request was cancelled or replaced, and reports whether
 // another attempt follows after the pause.
 func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again bool) {
-	c.session.look() // no win after a sleep that the lease has not outlived (G3)
+	c.session.look() // no win after a sleep in which the lease may have expired (G3)
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
 	if c.asked != serial || ctx.Err() != nil && a.err != nil {
@@ -108,10 +108,11 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 	return c.state.Paused
 }
 
-// stretch blocks until a stretch of the session's heartbeats goes on, if the request asks for the
-// proof of a win, and returns which, and the revision with which it began: a proof of an older one is none, for
-// the key may have been deleted between the two. asked must be called when there is an answer: so many proofs at a
-// time are asked for that no beat is late behind them.
+// stretch blocks until there is a stretch of the session's heartbeats, if the request asks for the
+// proof of a win. It returns the number of the stretch, and the revision with which it began: a
+// proof at an older revision is not valid, because the key may have been deleted between the two.
+// asked must be called when there is an answer: the number of proofs that are requested at a time
+// is limited, so that they do not delay heartbeats.
 func (c *Candidate) stretch(ctx context.Context, a core.Ask) (n uint64, since int64, asked func(), err error) {
 	if c.heart == nil || a.Token == 0 || a.Request != core.Look && a.Request != core.Survey {
 		return 0, 0, func() {}, nil
@@ -128,8 +129,8 @@ func (c *Candidate) stretch(ctx context.Context, a core.Ask) (n uint64, since in
 	return n, since, asked, err
 }
 
-// inStretch changes an answer that would be a win, unless it was asked for in the stretch that goes
-// on still (G1, decision 0029).
+// inStretch changes an answer that would be a win, unless it was requested in the stretch that has
+// not ended yet (G1, decision 0029).
 func (c *Candidate) inStretch(a *answer) {
 	if c.heart == nil || !a.Position.Complete || len(a.Position.Elders) > 0 {
 		return
@@ -144,7 +145,7 @@ func (c *Candidate) inStretch(a *answer) {
 	c.stretched = a.stretch
 }
 
-// failed is the event of a request without an answer, or with a refusal.
+// failed returns the event of a request without an answer, or with a refusal.
 func failed(a core.Ask, err error, again bool) core.Event {
 	switch {
 	case again && errors.Is(err, eldest.ErrOutcomeUnknown):
@@ -152,7 +153,7 @@ func failed(a core.Ask, err error, again bool) core.Event {
 	case again:
 		return core.Event{Kind: core.Undone}
 	case errors.Is(err, eldest.ErrDeposed) && a.Request != core.Register && a.Request != core.RegisterAlone:
-		return core.Event{Kind: core.Looked} // with no token: there is no such key
+		return core.Event{Kind: core.Looked} // without a token: the key does not exist
 	}
 	return core.Event{Kind: core.Refused, Err: err}
 }
@@ -179,17 +180,17 @@ func (r *request) carryOut(ctx context.Context) (core.Event, error) {
 	panic("no request: " + r.Request.String())
 }
 
-// register enters the queue. A key that is there from an earlier attempt gets the value, and
-// is asked who is older.
+// register enters the queue. A key that exists from an earlier attempt gets the value, and its
+// older candidates are read.
 func (r *request) register(ctx context.Context) (core.Event, error) {
 	var p txn.Position
 	err := eldest.ErrForeignKey
 	if r.Request == core.RegisterAlone {
 		p, err = r.Queue.EnterAlone(ctx, r.KV, r.entry)
 	}
-	if errors.Is(err, eldest.ErrForeignKey) { // it has to stand for a moment to find out
+	if errors.Is(err, eldest.ErrForeignKey) { // to find out, the candidate must be queued for a moment
 		if p, err = r.Queue.Enter(ctx, r.KV, r.entry); p.Revision == 0 && !p.Complete && r.Request == core.RegisterAlone {
-			p.Ahead = nil // a hint: who is named may have left, which is no reason not to lead
+			p.Ahead = nil // only a hint: the candidates in it may have left, and do not exclude a win
 		}
 	}
 	switch {
@@ -212,8 +213,7 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 	return core.Event{Kind: core.Registered, Token: p.Token, Position: position(p)}, nil
 }
 
-// adopt makes a key that was there already the candidate's, with its value, and returns its
-// place.
+// adopt makes a key that existed already the candidate's, with its value, and returns its place.
 func (r *request) adopt(ctx context.Context, p txn.Position) (txn.Position, error) {
 	if !bytes.Equal(p.Value, r.entry.Value) {
 		if _, err := txn.Proclaim(ctx, r.KV, r.entry, p.Token); err != nil {
@@ -225,13 +225,13 @@ func (r *request) adopt(ctx context.Context, p txn.Position) (txn.Position, erro
 	return at, err
 }
 
-// behind is how often a member that has not reached a revision yet is taken for a
-// follower that is a moment behind, and the next one asked.
+// behind is how often a member that has not reached a revision yet counts as a follower that is a
+// moment behind, so that the next member is asked.
 const behind = 2
 
-// look finds who is older. The revision At is asked for as long as a member can answer for
-// it; where none can, the newest state does as well, for the queue ahead only ever gets
-// shorter. It is asked of a quorum, which takes longer than a second question to one member.
+// look finds the older candidates. It reads at revision At as long as a member can answer for it.
+// If no member can, it reads the newest state, which is as good, because the queue ahead only ever
+// gets shorter. That read needs a quorum, and takes longer than a second request to one member.
 func (r *request) look(ctx context.Context) (core.Event, error) {
 	known := txn.Position{Token: r.Token, Complete: r.position.Complete}
 	for _, e := range r.position.Elders {
@@ -251,7 +251,7 @@ func (r *request) look(ctx context.Context) (core.Event, error) {
 	return core.Event{Kind: core.Looked, Token: r.Token, Position: position(p)}, nil
 }
 
-// find reads the candidate's key, whatever its life.
+// find reads the candidate's key, in any life.
 func (r *request) find(ctx context.Context) (core.Event, error) {
 	resp, err := r.KV.Get(ctx, r.candidate.name.Key)
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *request) find(ctx context.Context) (core.Event, error) {
 	return e, nil
 }
 
-// settled marks errors of which asking again would not change anything.
+// settled marks errors that a repeated request would not change.
 func settled(err error) error {
 	if errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid) {
 		return retryrpc.Final(err)
@@ -274,9 +274,9 @@ func settled(err error) error {
 	return err
 }
 
-// position is what the machine knows of a place. Where others are older still, who they are
-// is asked anew after the nearest one, so the rest need not be kept by all who wait in a long
-// queue.
+// position returns the part of a place that the machine needs. If not all older candidates are
+// known, they are read again after the nearest one, so a candidate in a long queue need not keep
+// the others.
 func position(p txn.Position) core.Position {
 	at := core.Position{Revision: p.Revision, Complete: p.Complete}
 	for _, e := range p.Ahead {

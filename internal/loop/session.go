@@ -16,21 +16,21 @@ import (
 )
 
 // Of returns the candidates of a *lease.Session, for package election. Package lease sets it: a
-// method would be there for everybody.
+// method would be part of the public API.
 var Of func(session any) *Session
 
 // Session is the candidates of one session of a lease. Made by NewSession.
 type Session struct {
 	lease int64
 	past  *past.Lease
-	look  func() // reads the clock, and ends the session if it is over
-	// ctx ends with the session: nothing may be sent any more.
+	look  func() // reads the clock, and ends the session if its deadline has passed
+	// ctx ends with the session: nothing may be sent afterwards.
 	ctx   context.Context //nolint:containedctx // the session's life
 	tasks tasks           // requests, reads and watches
 	beats Heartbeats
 
-	// mu guards what follows, and all that the candidates and their users have. It is taken
-	// after the mutex of lease.Session, and before those of what hooks wait in.
+	// mu guards the following fields, and all fields of the candidates and their users. It is taken
+	// after the mutex of lease.Session, and before those of the queues of hooks.
 	mu         sync.Mutex
 	candidates map[Name]*Candidate
 	streams    []watching
@@ -39,15 +39,15 @@ type Session struct {
 	ended      bool
 }
 
-// Name is a key as one client sees it: through a namespace one name is another key of etcd.
+// Name is a key as one client sees it: through a namespace the same name is another key of etcd.
 // Client must be comparable.
 type Name struct {
 	Client any
 	Key    string
 }
 
-// Comparable returns a client as Name takes it. One whose type cannot be compared is like
-// all others of that kind: nil.
+// Comparable returns a client as Name takes it. If its type cannot be compared, it returns nil: all
+// such clients count as equal.
 func Comparable(client any) any {
 	if !reflect.ValueOf(client).Comparable() {
 		return nil
@@ -55,9 +55,9 @@ func Comparable(client any) any {
 	return client
 }
 
-// NewSession makes the candidates of a session, whose context ends with it; End must be
-// called then. look reads the clock and ends a session that is over; it is called without
-// the mutex, and before each answer of etcd is taken in, for that may be a win.
+// NewSession makes the candidates of a session. ctx ends with the session; End must be called then.
+// look reads the clock and ends a session whose deadline has passed. It is called without the
+// mutex, before each answer of etcd is handled, because the answer may be a win.
 func NewSession(ctx context.Context, lease int64, beats Heartbeats, look func()) *Session {
 	return &Session{lease: lease, past: past.Of(lease), look: look, beats: beats, ctx: ctx, candidates: make(map[Name]*Candidate), tasks: newTasks()}
 }
@@ -65,21 +65,21 @@ func NewSession(ctx context.Context, lease int64, beats Heartbeats, look func())
 // Beats reports whether the session has heartbeats. It needs no mutex.
 func (s *Session) Beats() bool { return s.beats.Pace.Timeout > 0 }
 
-// Look reads the clock for the heartbeats: what has passed ends leading contexts. The caller holds
-// the mutex.
+// Look reads the clock for the heartbeats: a deadline that has passed ends leading contexts. The
+// caller holds the mutex.
 func (s *Session) Look() {
 	s.heart.look()
 }
 
-// Lock takes the session's mutex. Nothing that blocks may be done before Unlock.
+// Lock takes the session's mutex. The caller must not block before Unlock.
 func (s *Session) Lock() { s.mu.Lock() }
 
-// Unlock gives it back.
+// Unlock releases the session's mutex.
 func (s *Session) Unlock() { s.mu.Unlock() }
 
-// Take makes a user the one whose candidate has a name. It sends nothing. Errors:
-// eldest.ErrCampaigning while another user's has it; the session's cause once it has ended;
-// eldest.ErrInvalid for another client than that of the candidates before, if there are heartbeats.
+// Take makes a user the owner of the candidate with a name. It sends nothing. Errors:
+// eldest.ErrCampaigning while another user owns it; the session's cause once it has ended;
+// eldest.ErrInvalid if there are heartbeats and the client is not that of the candidates before.
 // The caller holds the mutex.
 func (s *Session) Take(name Name, user *User) (*Candidate, error) {
 	if s.ctx.Err() != nil {
@@ -109,8 +109,8 @@ func (s *Session) Take(name Name, user *User) (*Candidate, error) {
 }
 
 // End notes the end of the session, once. It is called when the session's context has ended.
-// Nothing is sent afterwards: the keys are left to the next session of the lease, or go with
-// it. It does not block.
+// Nothing is sent afterwards: the keys are left to the next session of the lease, or are deleted
+// with the lease. It does not block.
 func (s *Session) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Session) End() {
 	s.tasks.last()
 }
 
-// watching is a stream, and how the sources that use it watch.
+// watching is a stream, and the parameters of the sources that use it.
 type watching struct {
 	kv, watcher     any
 	check, patience time.Duration
@@ -142,7 +142,7 @@ type watching struct {
 func (s *Session) stream(source *watch.Source) *stream.Stream {
 	w := watching{Comparable(source.KV), Comparable(source.Watcher), source.WatchCheck, source.Timeout, nil}
 	if w.kv == nil || w.watcher == nil {
-		w.kv, w.watcher = source, nil // as good as a client of its own
+		w.kv, w.watcher = source, nil // counts as a client of its own
 	}
 	for _, old := range s.streams { // one, nearly always
 		if w.on = old.on; w == old {
@@ -154,6 +154,6 @@ func (s *Session) stream(source *watch.Source) *stream.Stream {
 	return w.on.Stream
 }
 
-// Wait blocks until nothing is under way any more, after End, or ctx ends: then it returns
+// Wait blocks until End was called and nothing is under way any more, or ctx ends: then it returns
 // the context's cause.
 func (s *Session) Wait(ctx context.Context) error { return retry.Wait(ctx, s.tasks.done) }

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// heard is the newest beat of an elder; the zero value: there is none.
+// heard is the newest heartbeat of an older candidate; the zero value: there is none.
 type heard struct {
 	mod   int64
 	value string
@@ -28,27 +28,29 @@ func heardOf(kvs []*mvccpb.KeyValue) heard {
 	return heard{kvs[0].ModRevision, string(kvs[0].Value)}
 }
 
-// Silence is that of an elder who was evicted for it.
+// Silence is the missing heartbeat for which an older candidate was evicted.
 type Silence struct {
 	Elder core.Elder
-	// For is the time since its newest beat was received.
+	// For is the time since its newest heartbeat was received.
 	For time.Duration
 }
 
-// ear follows the beats of one session, for all candidates that wait behind it, and evicts it for them when it
-// is silent: for each the one that it waits behind. The mutex of the session of those who wait guards it.
+// ear follows the heartbeats of one session, for all candidates that wait behind it. If they stop,
+// it evicts, for each of these candidates, the older candidate that it waits behind. The mutex of
+// the session of the waiting candidates guards it.
 //
-// Invariant: an eviction is sent no sooner than the published timeout after the receipt of the beat
-// that it compares.
+// Invariant: an eviction is sent no sooner than the published timeout after the receipt of the
+// heartbeat that it compares.
 type ear struct {
 	session *Session
-	key     string // of the beats
+	key     string // of the heartbeats
 	source  *watch.Source
 	waiting map[*Candidate]core.Elder
 	stop    context.CancelFunc
 }
 
-// heed has the beats of the elder followed; the zero value: of nobody any more. The caller holds the mutex.
+// heed follows the heartbeats of an older candidate; the zero value: of none. The caller holds the
+// mutex.
 func (c *Candidate) heed(elder core.Elder) {
 	if c.heart == nil || c.heeds == elder {
 		return
@@ -73,7 +75,7 @@ func (c *Candidate) heed(elder core.Elder) {
 	c.ear.waiting[c] = elder
 }
 
-// listen begins to follow beats, as a source does, but on nobody's behalf.
+// listen begins to follow heartbeats, with the parameters of a source, but without its hooks.
 func (s *Session) listen(key string, as *watch.Source) *ear {
 	ctx, stop := context.WithCancel(s.ctx)
 	e := &ear{session: s, key: key, waiting: make(map[*Candidate]core.Elder), stop: stop, source: &watch.Source{
@@ -89,15 +91,16 @@ func (s *Session) listen(key string, as *watch.Source) *ear {
 	return e
 }
 
-// run waits for silence, until ctx ends. Where etcd stands still, or loses what was under way when its leader
-// changes, the silence is not the elder's. So a majority is asked after half of the timeout, and again at its end:
-// in the half before an eviction etcd was well enough for beats.
+// run waits for missing heartbeats, until ctx ends. If etcd makes no progress, or loses requests
+// under way when its leader changes, missing heartbeats are not the fault of the older candidate.
+// So a majority is asked after half of the timeout, and again at its end: in the half before an
+// eviction etcd was able to accept heartbeats.
 func (e *ear) run(ctx context.Context, news <-chan heard) {
 	now := e.session.beats.Now
 	var (
 		last  heard
-		since time.Duration // a reading from after it was received
-		well  time.Duration // one from after a majority had nothing newer; 0: it was not asked
+		since time.Duration // a clock reading from after it was received
+		well  time.Duration // a reading from after a majority had nothing newer; 0: it was not asked
 		timer = time.NewTimer(time.Hour)
 	)
 	defer timer.Stop()
@@ -135,7 +138,7 @@ func (e *ear) run(ctx context.Context, news <-chan heard) {
 			hear(newest)
 		case well > 0 && now()-asked < allowed/4:
 			e.evict(last, allowed, since)
-			hear(last) // a whole timeout anew, where it stands still
+			hear(last) // another whole timeout, if the older candidate still exists
 		default:
 			well = now()
 		}
@@ -143,7 +146,8 @@ func (e *ear) run(ctx context.Context, news <-chan heard) {
 	}
 }
 
-// evict deletes the key of each elder, if the beat is still the one that was heard last.
+// evict deletes the key of each older candidate, if its newest heartbeat is still the last one
+// received.
 func (e *ear) evict(last heard, within, since time.Duration) {
 	type eviction struct {
 		user  *User
@@ -159,7 +163,7 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 		}})
 	}
 	s.mu.Unlock()
-	// Not under the context of the ear: the watch may tell of a deletion before the reply is here.
+	// Not under the context of the ear: the watch may report a deletion before the reply arrives.
 	ctx, cancel := context.WithTimeout(s.ctx, within)
 	defer cancel()
 	slots := make(chan struct{}, most)
@@ -177,7 +181,7 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 	under.Wait()
 }
 
-// read reads the beat from a majority, as often as it takes.
+// read reads the heartbeat from a majority, with as many attempts as it takes.
 func (e *ear) read(ctx context.Context) (newest heard, err error) {
 	policy := retryrpc.Policy{Client: e.source.KV, Timeout: e.source.Timeout, Backoff: e.source.Backoff}
 	err = policy.Until(ctx, func(once context.Context) error {
@@ -190,13 +194,13 @@ func (e *ear) read(ctx context.Context) (newest heard, err error) {
 	return newest, err
 }
 
-// follow gives the newest beat to news, from now on.
+// follow sends the newest heartbeat to news, from now on.
 func (e *ear) follow(ctx context.Context, news chan heard) {
 	var seen heard
 	tell := func(newest heard) bool {
 		seen = newest
 		select {
-		case <-news: // one that nobody has taken
+		case <-news: // a value that was not received
 		default:
 		}
 		news <- newest

@@ -2,7 +2,7 @@ package loop
 
 import "sync"
 
-// tasks are goroutines that are waited for.
+// tasks are goroutines that can be waited for.
 type tasks struct {
 	done chan struct{} // closed after last, when none runs any more
 
@@ -31,7 +31,7 @@ func (t *tasks) run(f func()) {
 	}()
 }
 
-// last says that no other begins, once.
+// last notes that no other goroutine begins, once.
 func (t *tasks) last() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

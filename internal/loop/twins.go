@@ -14,34 +14,34 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// The rules of keys that other sessions of the lease may have as well (User.Shared). Such a
-// session may be in another process, and nothing in etcd tells its key from ours.
+// The rules of keys that other sessions of the lease may have as well (User.Shared). Such a session
+// may be in another process, and its key cannot be distinguished from ours in etcd.
 //
-//   - A token has no holder. A key that is found keeps its value: its user replaces that.
-//   - Of keys that turn up late only those are deleted that can hardly be of another session: as
-//     many as registrations are missing, with the value that those had, never written to since,
-//     within the time for which a request can be under way.
-//   - A key that is put by hand without a lease is bound to the session's again, or it would
-//     outlive all of them. A key that cannot be watched is held all the same.
+//   - A token has no holder. A key that is found keeps its value: its user replaces the value.
+//   - A key that appears late is deleted only if it can hardly belong to another session: at most
+//     as many keys as registrations are missing, with the value of those registrations, never
+//     written to since, within the time for which a request can be under way.
+//   - A key that a user puts without a lease is bound to the session's lease again, or it would
+//     outlive all sessions. A key that cannot be watched is held all the same.
 
-// underWay is how long a request may be under way that its sender has given up: longer than a
+// underWay is how long a request may be under way after its sender has given it up: longer than a
 // kernel keeps data of a closed connection that was never acknowledged.
 const underWay = 2 * time.Minute
 
-// shared is what a candidate knows of its key beside other sessions. The session's mutex guards
-// it.
+// shared is what a candidate records about its key because of other sessions. The session's mutex
+// guards it.
 type shared struct {
-	// owed counts, by value, the registrations that may be carried out late; total in all.
+	// owed counts, by value, the registrations that may be carried out late; total is their sum.
 	owed  map[string]int
 	total int
 	// sent is the value of the registration under way, and since is when the last one was owed.
 	sent  string
 	since time.Time
-	// suspect is the life that was taken for one that is owed, and its value.
+	// suspect is the life that was taken for an owed registration, and value its value.
 	suspect eldest.Token
 	value   string
-	// moved is the life that may be bound to any lease. At the revision seen the life rebound was
-	// there, and bound as it is now.
+	// moved is the life that may be bound to any lease. At the revision seen the life rebound
+	// existed, bound as it is now.
 	moved, rebound eldest.Token
 	seen           int64
 }
@@ -84,7 +84,7 @@ func (c *Candidate) owe(value string) {
 	c.shared.since = time.Now()
 }
 
-// account notes that a registration that was owed has been found, with this value.
+// account notes that an owed registration with this value was found.
 func (c *Candidate) account(value string) {
 	if c.shared.owed[value] == 0 {
 		return
@@ -94,7 +94,7 @@ func (c *Candidate) account(value string) {
 	c.state.Owed = c.shared.total > 0
 }
 
-// late reports whether a key may be a registration that is owed. It is called without the mutex.
+// late reports whether a key may be an owed registration. It is called without the mutex.
 func (c *Candidate) late(kv *mvccpb.KeyValue) bool {
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Candidate) late(kv *mvccpb.KeyValue) bool {
 	return true
 }
 
-// bound is the lease that the key must stay bound to; 0: any.
+// bound returns the lease that the key must stay bound to; 0: any.
 func (c *Candidate) bound() int64 {
 	if c.user.Shared && c.shared.moved == c.state.Token {
 		return 0
@@ -117,7 +117,8 @@ func (c *Candidate) bound() int64 {
 	return c.session.lease
 }
 
-// known is a revision at which the key was there, in the life with this token, and bound as it is.
+// known returns a revision at which the key existed, in the life with this token, and bound as it
+// is.
 func (c *Candidate) known(token eldest.Token) int64 {
 	known := max(c.state.Position.Revision, int64(token))
 	if c.user.Shared && c.shared.rebound == token {
@@ -126,8 +127,8 @@ func (c *Candidate) known(token eldest.Token) int64 {
 	return known
 }
 
-// rebind binds the key to the lease again where it is bound to none, and then watches it again.
-// One that another session has bound to its lease is left as it is.
+// rebind binds the key to the lease again if it is bound to none, and then watches it again. A key
+// that another session has bound to its own lease is left as it is.
 func (c *Candidate) rebind() {
 	token, user, key, lease := c.state.Token, c.user, c.name.Key, clientv3.LeaseID(c.session.lease)
 	c.own.end()

@@ -15,14 +15,14 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// late is the token of a watch of the candidate's key although there is none.
+// late is the token of a watch of the candidate's key while the key does not exist.
 const late eldest.Token = -1
 
-// reported is the token of an elder's watch that has told of the end. The same elder may be there
-// again when etcd is asked who is older: etcd may have been restored from a backup.
+// reported is the token of an older candidate's watch that has reported the end. The same older
+// candidate may be in the next answer of etcd again: etcd may have been restored from a backup.
 const reported eldest.Token = -2
 
-// none is no kind of event.
+// none is not an event, and is ignored.
 const none core.Kind = 255
 
 // watched is a key that is watched in one life; the zero value: none.
@@ -38,9 +38,9 @@ func (w *watched) end() {
 	*w = watched{}
 }
 
-// watch watches what the machine wants to be watched, and nothing else.
+// watch watches the keys that the machine wants to be watched, and no others.
 func (c *Candidate) watch(w core.Watch) {
-	user := c.user // it may be another one's when the watch ends
+	user := c.user // the candidate may have another user when the watch ends
 	if w.Late {
 		w.Key = late
 	}
@@ -56,8 +56,8 @@ func (c *Candidate) watch(w core.Watch) {
 		}
 	}
 	c.heed(w.Elder)
-	// While etcd is asked who is older now the old watch stays: the end of a stream would
-	// come before the question.
+	// While etcd is asked which candidates are older, the old watch stays: its end would be sent
+	// before the request.
 	if c.elder.token != w.Elder.Token && (w.Elder.Token > 0 || c.state.Phase != core.Proving) {
 		c.elder.end()
 		if w.Elder.Token > 0 {
@@ -71,7 +71,7 @@ func (c *Candidate) watch(w core.Watch) {
 	}
 }
 
-// until watches a life, and takes its end in as the event that become makes of it.
+// until watches a life, and handles its end as the event that become returns.
 func (c *Candidate) until(l watch.Life, become func(revision int64, err error) core.Event) watched {
 	source, stopped := c.user.Source, false
 	stop := source.Until(c.session.ctx, c.session.stream(source), c.session.tasks.run, l, func(revision int64, err error) {
@@ -84,7 +84,7 @@ func (c *Candidate) until(l watch.Life, become func(revision int64, err error) c
 	return watched{l.Token, func() { stopped = true; stop() }}
 }
 
-// follow runs wait on a goroutine until stop, and takes in what it gives to take.
+// follow runs wait on a goroutine until stop, and handles the events that wait passes to take.
 func (c *Candidate) follow(wait func(ctx context.Context, take func(core.Event))) (stop func()) {
 	ctx, stop := context.WithCancel(c.session.ctx)
 	c.session.tasks.run(func() {
@@ -99,26 +99,26 @@ func (c *Candidate) follow(wait func(ctx context.Context, take func(core.Event))
 	return stop
 }
 
-// ownGone is the event of the end of the watch of the candidate's key.
+// ownGone returns the event for the end of the watch of the candidate's key.
 func ownGone(user *User, revision int64, err error) core.Event {
 	switch {
 	case err == nil:
 		return core.Event{Kind: core.KeyDeleted, Revision: revision}
 	case errors.Is(err, eldest.ErrClosed), rpcerr.Closed(user.KV), rpcerr.Closed(user.Source.Watcher):
-		// The key may be there still; without the client nothing can be known of it.
+		// The key may still exist; without the client nothing can be known about it.
 		err = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
 	case errors.Is(err, watch.ErrOverwritten):
 		err = fmt.Errorf("%w: %w", eldest.ErrDeposed, err)
 	default:
-		// etcd refuses to let us watch our own key, for want of permission, say.
-		// Without the watch a removal by hand would go unnoticed.
+		// etcd refuses the watch of the candidate's key, for example because a permission is
+		// missing. Without the watch a deletion by a user would not be noticed.
 		err = fmt.Errorf("%w: the own key cannot be watched: %w", eldest.ErrDeposed, err)
 	}
 	return core.Event{Kind: core.KeyUnsafe, Err: err}
 }
 
-// appeared takes it in that the candidate's key is there, from a registration that arrived late. It
-// blocks until then, or ctx ends, or the client is closed.
+// appeared waits for the candidate's key, which a late registration may create, and passes that to
+// take. It blocks until then, or ctx ends, or the client is closed.
 func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Event)) {
 	ours := func(kvs []*mvccpb.KeyValue) bool {
 		switch {
@@ -143,7 +143,7 @@ func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Eve
 			Change: func(_ int64, events []*mvccpb.Event) bool {
 				return events[0].Type == mvccpb.PUT && ours([]*mvccpb.KeyValue{events[0].Kv})
 			},
-			// Late requests come from networks in which streams fall silent.
+			// Requests are late in networks in which streams may stop delivering.
 			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 				return clientv3.OpGet(c.name.Key), func(answer clientv3.OpResponse) bool { return !ours(answer.Get().Kvs) }
 			},

@@ -13,19 +13,19 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Box is a mailbox as one reply showed it; the zero value is one that is not there.
+// Box is a mailbox as one reply showed it; the zero value is a mailbox that does not exist.
 //
-// Invariant: Mod is 0 if and only if there is none; it grows with each write.
+// Invariant: Mod is 0 if and only if the mailbox does not exist; it grows with each write.
 type Box struct {
-	// Value is what it holds.
+	// Value is the content.
 	Value []byte
 	// Mod and Created are the key's mod and create revisions.
 	Mod, Created int64
-	// Lease is what it is bound to.
+	// Lease is the lease that the mailbox is bound to.
 	Lease int64
 }
 
-// BoxOf returns what a reply or an event shows of a mailbox; nil is one that is not there.
+// BoxOf returns the mailbox that a reply or an event shows; nil is a mailbox that does not exist.
 func BoxOf(kv *mvccpb.KeyValue) Box {
 	if kv == nil {
 		return Box{}
@@ -53,10 +53,10 @@ func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot,
 	return line, boxes, nil
 }
 
-// Post writes the mailbox of a candidate, bound to its lease, if the candidate's key is
-// in the life that token names; else the error wraps eldest.ErrDeposed and nothing is
-// written. What the mailbox held is overwritten: it is of an earlier life. Value is the
-// mailbox's, not the candidate's. It returns the mailbox as it is now.
+// Post writes the mailbox of a candidate, bound to its lease, if the candidate's key has this
+// token; else the error wraps eldest.ErrDeposed and nothing is written. It overwrites the content
+// of an earlier life. The Value of the entry is the mailbox's, not the candidate's. Post returns
+// the mailbox as it is now.
 func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) (Box, error) {
 	box := keys.Mailbox(e.Election, e.Lease)
 	resp, err := kv.Txn(ctx).
@@ -72,48 +72,49 @@ func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) 
 	return BoxOf(first(resp.Responses[1].GetResponseRange().Kvs)), nil
 }
 
-// Swap is one change of a mailbox: who asks and who is asked take turns at it.
+// Swap is one change of a mailbox. The requesting client and the candidate take turns to write it.
 type Swap struct {
-	// Election and Lease say whose mailbox it is.
+	// Election and Lease identify the mailbox.
 	Election string
 	Lease    int64
-	// Mod is the mod revision at which it was seen: if anybody wrote since, nothing is.
+	// Mod is the mod revision at which it was seen: if it was written since, nothing is written.
 	Mod int64
-	// Value is what it is to hold. It stays bound to the lease that it is bound to.
+	// Value is the new content. The mailbox stays bound to its lease.
 	Value []byte
-	// While are candidates that must stand, each in the life that its token names, or
-	// nothing is written. Key and Token are looked at.
+	// While are candidates that must exist, each with its token, or nothing is written. Only Key
+	// and Token are used.
 	While []eldest.Candidate
-	// Boxes are mailboxes of others that must be as they were seen, or nothing is written:
-	// nobody else may be about to move those whom While names. Mod 0 is none.
+	// Boxes are mailboxes of other candidates that must be unchanged, or nothing is written: no
+	// other request may be about to move the candidates of While. Mod 0 is a mailbox that does not
+	// exist.
 	Boxes []BoxAt
-	// Before, if positive, has those read who are older than this token, at the revision
-	// of the change.
+	// Before, if positive, makes Do read the candidates that are older than this token, at the
+	// revision of the change.
 	Before eldest.Token
 }
 
 // BoxAt is the mailbox of a candidate, by its lease, at a mod revision.
 type BoxAt struct{ Lease, Mod int64 }
 
-// Swapped is what came of a Swap.
+// Swapped is the result of a Swap.
 type Swapped struct {
-	// Done says that it was written.
+	// Done reports whether the mailbox was written.
 	Done bool
-	// Box is the mailbox as it is now, either way.
+	// Box is the mailbox as it is now, whether it was written or not.
 	Box Box
-	// Gone is the first of Swap.While that does not stand any more; zero if all do. If it
-	// is zero, the change was not done, and Box is at Swap.Mod, one of Swap.Boxes is not
-	// as it was.
+	// Gone is the first candidate of Swap.While that does not exist any more; zero if all exist. If
+	// it is zero, the change was not done, and Box is at Swap.Mod, then one of Swap.Boxes has
+	// changed.
 	Gone eldest.Candidate
 	// Older are the candidates older than Swap.Before, oldest first, without values;
 	// only if Done.
 	Older []eldest.Candidate
-	// Revision is the etcd revision of all this.
+	// Revision is the etcd revision of the result.
 	Revision int64
 }
 
-// Do carries the change out, in one request. A Swap that is sent again after a lost
-// reply finds that somebody wrote: Box shows whether it was itself.
+// Do carries the change out, in one request. If a Swap is sent again after a lost reply, the
+// mailbox may have been written since: Box shows whether the Swap itself did.
 func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	box := keys.Mailbox(s.Election, s.Lease)
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(box), "=", s.Mod)}
@@ -156,8 +157,8 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	return done, nil
 }
 
-// Unpost deletes a mailbox in the life that its create revision names. One that is gone
-// or in another life is a success.
+// Unpost deletes a mailbox if it has this create revision. It succeeds if the mailbox does not
+// exist or has another create revision.
 func Unpost(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
 	box := keys.Mailbox(election, lease)
 	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(box), "=", created)).Then(clientv3.OpDelete(box)).Commit()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is etcdtest's, with candidates who enter the queue by hand.
+// stage is etcdtest's, with candidates that a test puts into the queue itself.
 type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
@@ -37,7 +37,7 @@ func (s *stage) enter(value string) (txn.Entry, txn.Position) {
 	return e, p
 }
 
-// posted is a candidate with a mailbox.
+// posted returns a candidate with a mailbox.
 func (s *stage) posted(value string) (txn.Entry, eldest.Candidate, mailbox.Box) {
 	s.T.Helper()
 	e, p := s.enter("candidate")
@@ -85,7 +85,7 @@ func TestSwap(t *testing.T) {
 	require.Len(t, done.Older, 1)
 	require.Equal(t, leader.Token, done.Older[0].Token)
 
-	// Once more: somebody has written since, and Box says what.
+	// Once more: the mailbox was written since, and Box shows the content.
 	again, err := swap.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
 	require.False(t, again.Done)
@@ -129,7 +129,7 @@ func TestUnpost(t *testing.T) {
 	}
 }
 
-// All of an election, at one revision, in one request.
+// Survey reads the whole election, at one revision, in one request.
 func TestSurvey(t *testing.T) {
 	s := newStage(t)
 	e, first, box := s.posted("box")

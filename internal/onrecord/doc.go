@@ -1,5 +1,5 @@
-// Package onrecord opens the runs on record: what the long runs wrote whose tables stand in
-// the documents. They lie in docs/data, compressed, and docs/data/README.md says which is
-// which. The tests that hold a table against its run read it here, and so does what draws
-// a picture from one; nothing that users import does.
+// Package onrecord opens the reference runs: the results of the long runs whose tables are in the
+// documents. They are in docs/data, compressed; docs/data/README.md lists them. The tests that
+// compare a table with its run read the run here, and so does the code that draws a picture from
+// one. No package that users import does.
 package onrecord

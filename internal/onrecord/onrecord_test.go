@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const root = "../.."
 
-// names are the runs on record, each of which can be read.
+// names returns the reference runs, each of which can be read.
 func names(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, onrecord.Folder, "*.gz"))
@@ -40,8 +40,8 @@ func names(t *testing.T) []string {
 	return all
 }
 
-// What lies there is what the checksums and the page list, and no more; and the same run
-// makes the same file on any day.
+// The folder has the runs that the checksums and the page list, and no others. The same run makes
+// the same file on any day.
 func TestRunsAreThoseWithChecksums(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, onrecord.Folder, "README.md"))
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestRunsAreThoseWithChecksums(t *testing.T) {
 	require.Equal(t, rows, strings.Count(string(page), "\n| `"), "the page has a run that is not there")
 }
 
-// No run lies elsewhere in the documents, or uncompressed.
+// No run is elsewhere in the documents, or uncompressed.
 func TestNoRunLiesOutside(t *testing.T) {
 	imported := filepath.Join(root, "docs", "observability", "dashboard.json") // by users
 	found := 0
@@ -95,7 +95,7 @@ func TestRead(t *testing.T) {
 	write("whole", whole.Bytes())
 	write("plain", []byte(`{"a": 1, "b": "not compressed"}`))
 	damaged := bytes.Clone(whole.Bytes())
-	damaged[len(damaged)-8] ^= 1 // of the checksum
+	damaged[len(damaged)-8] ^= 1 // a bit of the checksum
 	write("damaged", damaged)
 
 	var got struct{ A int }

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Folder is where the runs lie, below the root of the repository.
+// Folder is the folder of the runs, below the root of the repository.
 const Folder = "docs/data"
 
 // suffix ends the name of a run's file.
 const suffix = ".json.gz"
 
-// Read decodes the run on record of that name ("load-2") into a pointer, as json.Unmarshal
-// does; root is the root of the repository. It fails where there is no such file, or where
-// it is not one JSON value, whole and compressed. It is safe for concurrent use.
+// Read decodes the reference run of that name ("load-2") into a pointer, as json.Unmarshal does;
+// root is the root of the repository. It fails if there is no such file, or if the file is not one
+// JSON value, whole and compressed. It is safe for concurrent use.
 func Read(root, name string, into any) (err error) {
 	defer func() {
 		if err != nil {
@@ -33,7 +33,7 @@ func Read(root, name string, into any) (err error) {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(unzipped) // to the end, where the checksum stands
+	text, err := io.ReadAll(unzipped) // to the end, where the checksum is
 	if err != nil {
 		return err
 	}

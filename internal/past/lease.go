@@ -7,24 +7,24 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Lease is the past of one lease. It is shared by all sessions of the lease, and outlives
-// them. Made by Of. All methods are safe for concurrent use.
+// Lease is the past of one lease. All sessions of the lease share it, and it outlives them. Made by
+// Of. All methods are safe for concurrent use.
 type Lease struct {
 	id int64
-	// The mutex of leases guards what follows.
+	// The mutex of leases guards the following fields.
 	sessions int
 	left     time.Time // when the last session ended
 	doomed   map[eldest.Token]struct{}
 	owed     map[string]struct{}
 	revoked  bool
-	// entering counts the registrations under way. Tokens that are spared meanwhile, gone, stay
-	// doomed: an answer that is on its way may be older.
+	// entering counts the registrations under way. Tokens that are spared meanwhile are kept in
+	// gone and stay doomed: the answer to a registration may be older than the deletion.
 	entering int
 	gone     []eldest.Token
 }
 
-// leases are those that have sessions, and those of which something may yet arrive. holders is one
-// map for all of them: most leases have one key, for which a map of its own would be large.
+// leases are the leases that have sessions, and those of which a request may still arrive. holders
+// is one map for all leases: most leases have one key, for which a map of its own would be large.
 var leases = struct {
 	sync.Mutex
 	known   map[int64]*Lease
@@ -38,11 +38,11 @@ type life struct {
 	token eldest.Token
 }
 
-// memory is how long a lease without sessions is remembered: longer than a kernel sends
-// data anew that nobody acknowledges (Linux: about 15 minutes).
+// memory is how long a lease without sessions is remembered: longer than a kernel retransmits data
+// that is not acknowledged (Linux: about 15 minutes).
 const memory = time.Hour
 
-// Of returns the past of a lease, for one session, which calls Done at its end.
+// Of returns the past of a lease, for one session, which must call Done at its end.
 func Of(id int64) *Lease {
 	leases.Lock()
 	defer leases.Unlock()
@@ -51,7 +51,7 @@ func Of(id int64) *Lease {
 	return l
 }
 
-// of returns the past of a lease, made if there is none. The caller holds leases.
+// of returns the past of a lease, and makes it if there is none. The caller holds leases.
 func of(id int64) *Lease {
 	l := leases.known[id]
 	if l == nil {
@@ -62,7 +62,7 @@ func of(id int64) *Lease {
 	return l
 }
 
-// prune forgets what is too long ago, once a minute at most. The caller holds leases.
+// prune deletes what is too old, once a minute at most. The caller holds leases.
 func prune() {
 	if time.Since(leases.pruned).Abs() < time.Minute {
 		return
@@ -75,7 +75,7 @@ func prune() {
 	}
 }
 
-// settled forgets the lease if it has no session, and nothing may arrive. The caller holds
+// settled deletes the lease if it has no session and no request may arrive. The caller holds
 // leases.
 func (l *Lease) settled() {
 	if l.sessions == 0 && !l.revoked && len(l.owed) == 0 && len(l.doomed) == 0 && leases.known[l.id] == l {
@@ -92,8 +92,9 @@ func (l *Lease) Done() {
 	l.settled()
 }
 
-// Hold makes somebody the holder of the key with this token, and reports whether nobody else
-// is: through two namespaces, or in two sessions of one lease, two may have the same key.
+// Hold makes a candidate the holder of the key with this token, unless another one is, and reports
+// whether it is the holder. Through two namespaces, or in two sessions of one lease, two candidates
+// may have the same key.
 func (l *Lease) Hold(token eldest.Token, by any) bool {
 	leases.Lock()
 	defer leases.Unlock()
@@ -104,7 +105,7 @@ func (l *Lease) Hold(token eldest.Token, by any) bool {
 	return leases.holders[key] == by
 }
 
-// Held reports whether somebody else holds the key with this token.
+// Held reports whether another candidate holds the key with this token.
 func (l *Lease) Held(token eldest.Token, by any) bool {
 	leases.Lock()
 	defer leases.Unlock()
@@ -119,7 +120,7 @@ func (l *Lease) Release(token eldest.Token) {
 	delete(leases.holders, life{l.id, token})
 }
 
-// Doom notes that the key with this token is about to be deleted, also after Done.
+// Doom notes that the key with this token is about to be deleted. It may also be called after Done.
 func (l *Lease) Doom(token eldest.Token) {
 	leases.Lock()
 	defer leases.Unlock()
@@ -133,7 +134,7 @@ func (l *Lease) Doom(token eldest.Token) {
 	}
 }
 
-// Doomed reports whether the key with this token was to be deleted, and may be there still.
+// Doomed reports whether the key with this token was to be deleted, and may still exist.
 func (l *Lease) Doomed(token eldest.Token) bool {
 	leases.Lock()
 	defer leases.Unlock()
@@ -141,7 +142,7 @@ func (l *Lease) Doomed(token eldest.Token) bool {
 	return doomed
 }
 
-// Spare notes that the key with this token is gone, or that etcd has refused for certain to
+// Spare notes that the key with this token is deleted, or that etcd has definitely refused to
 // delete it and it stays.
 func (l *Lease) Spare(token eldest.Token) {
 	leases.Lock()
@@ -160,7 +161,7 @@ func (l *Lease) Enter() {
 	l.entering++
 }
 
-// Entered notes that the answer to a registration was taken in, or will not be.
+// Entered notes that the answer to a registration was handled, or will not be.
 func (l *Lease) Entered() {
 	leases.Lock()
 	defer leases.Unlock()
@@ -192,11 +193,12 @@ func (l *Lease) Owed(key string) bool {
 	return owed
 }
 
-// Revoking notes that the lease is about to be revoked. It comes before the request.
+// Revoking notes that the lease is about to be revoked. It must be called before the request is
+// sent.
 func Revoking(id int64) { revocation(id, true) }
 
-// Refused notes that no request to revoke the lease was sent, or etcd has refused for
-// certain: the lease lives on.
+// Refused notes that no request to revoke the lease was sent, or that etcd has definitely refused
+// it: the lease still exists.
 func Refused(id int64) { revocation(id, false) }
 
 func revocation(id int64, sent bool) {
@@ -207,8 +209,8 @@ func revocation(id int64, sent bool) {
 	l.settled()
 }
 
-// Revoked reports whether this process has asked etcd to revoke a lease and has no certain
-// answer, so that the request may yet arrive.
+// Revoked reports whether this process has requested the revocation of a lease and has no definite
+// answer, so that the request may still arrive.
 func Revoked(id int64) bool {
 	leases.Lock()
 	defer leases.Unlock()
@@ -216,7 +218,8 @@ func Revoked(id int64) bool {
 	return l != nil && l.revoked
 }
 
-// Forget drops what is known of a lease: it was just granted, or is certainly gone.
+// Forget deletes what is recorded of a lease that was just granted, or that certainly does not
+// exist.
 func Forget(id int64) {
 	leases.Lock()
 	defer leases.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/internal/past"
 )
 
-// What is doomed and what is owed outlives the session, until it is known to be over.
+// Doomed tokens and owed keys outlive the session, until it is known that no request can arrive.
 func TestWhatMayArriveOutlivesItsSession(t *testing.T) {
 	id := rand.Int64()
 	first := past.Of(id)
@@ -21,7 +21,7 @@ func TestWhatMayArriveOutlivesItsSession(t *testing.T) {
 	first.Spare(8)
 	first.Owe("a")
 	first.Done()
-	first.Doom(9) // by a request of the session that was still to be sent
+	first.Doom(9) // for a request that the session had still to send
 
 	next := past.Of(id)
 	require.True(t, next.Doomed(7))
@@ -33,7 +33,7 @@ func TestWhatMayArriveOutlivesItsSession(t *testing.T) {
 	require.False(t, past.Of(id).Doomed(7), "another lease of the same ID")
 }
 
-// A lease of which nothing may arrive is forgotten with its last session.
+// A lease of which no request may arrive is deleted with its last session.
 func TestSettledLeaseIsForgotten(t *testing.T) {
 	id := rand.Int64()
 	one, two := past.Of(id), past.Of(id)
@@ -45,10 +45,10 @@ func TestSettledLeaseIsForgotten(t *testing.T) {
 	require.NotSame(t, one, past.Of(id))
 }
 
-// An answer may be older than the confirmation that its key is gone: what was doomed stays so
-// while any candidate of the lease waits for one.
+// An answer may be older than the confirmation that its key is deleted. A token stays doomed while
+// any candidate of the lease waits for an answer.
 //
-// Broken by forgetting a token as soon as it is confirmed to be gone.
+// Fails if a token is deleted as soon as the deletion of its key is confirmed.
 func TestOldAnswerFindsNoDeadToken(t *testing.T) {
 	l := past.Of(rand.Int64())
 	l.Doom(7)
@@ -64,7 +64,7 @@ func TestOldAnswerFindsNoDeadToken(t *testing.T) {
 	require.False(t, l.Doomed(8))
 }
 
-// A token has one holder, in whichever session of the lease.
+// A token has one holder in all sessions of the lease.
 func TestTokenHasOneHolder(t *testing.T) {
 	l := past.Of(rand.Int64())
 	a, b := new(int), new(int)
@@ -78,8 +78,7 @@ func TestTokenHasOneHolder(t *testing.T) {
 	require.True(t, l.Hold(7, b))
 }
 
-// A revocation is remembered until it is answered, and no longer than a request can be on
-// its way.
+// A revocation is remembered until it is answered, and no longer than a request can be under way.
 func TestRevocationsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := rand.Int64(), rand.Int64()

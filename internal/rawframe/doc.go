@@ -1,6 +1,6 @@
-// Package rawframe has gRPC move messages as they are on the wire. A proxy that forces Codec on
-// its server and on the calls that it makes forwards any method, whatever its codec is and
-// whether the proxy was built with it or not.
+// Package rawframe lets gRPC move messages as they are on the wire. A proxy that forces Codec on
+// its server and on its own calls forwards any method, whatever its codec is, and whether or not
+// the proxy was built with that codec.
 //
 //	server := grpc.NewServer(grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(forward))
 //
@@ -9,8 +9,8 @@
 //	if err := in.RecvMsg(&f); err != nil { ... }
 //	return out.SendMsg(&f)
 //
-// Nothing is copied: a frame is a reference to buffers of gRPC's pools, and the receiver must
-// send it on or free it.
+// Nothing is copied: a frame is a reference to buffers of gRPC's pools, and the receiver must send
+// it on or free it.
 //
 // # Not guaranteed
 //

@@ -14,7 +14,7 @@ import (
 
 var codec encoding.CodecV2 = rawframe.Codec{}
 
-// pool counts the buffers that are out. A buffer that is freed twice panics in gRPC.
+// pool counts the buffers in use. gRPC panics if a buffer is freed twice.
 type pool struct{ out int }
 
 func (p *pool) Get(n int) *[]byte {
@@ -25,7 +25,7 @@ func (p *pool) Get(n int) *[]byte {
 
 func (p *pool) Put(*[]byte) { p.out-- }
 
-// arrive has a frame receive a message, as gRPC does it.
+// arrive makes a frame receive a message, as gRPC does.
 func (p *pool) arrive(t *testing.T, f any) error {
 	t.Helper()
 	data := mem.BufferSlice{mem.NewBuffer(p.Get(4096), p)} // smaller ones are not pooled
@@ -63,7 +63,7 @@ func TestEmptyFrame(t *testing.T) {
 	require.Zero(t, sent.Len())
 }
 
-// Messages that are prepared by a handler are protocol buffers; received are frames only.
+// Messages that a handler prepares are protocol buffers; only frames are received.
 func TestOtherMessages(t *testing.T) {
 	m := wrapperspb.String("hello")
 	sent, err := codec.Marshal(m)

@@ -15,9 +15,10 @@ import (
 
 // Answer is the answer to a renewal.
 type Answer struct {
-	// Term is the Raft term of the member that answered; 0: it said none, as a gRPC proxy does.
+	// Term is the Raft term of the member that answered; 0: the answer has none, as that of a gRPC
+	// proxy.
 	Term uint64
-	// TTL is what was granted; 0: the lease does not exist.
+	// TTL is the TTL that was granted; 0: the lease does not exist.
 	TTL time.Duration
 }
 
@@ -25,12 +26,13 @@ func answer(term uint64, seconds int64) Answer {
 	return Answer{Term: term, TTL: time.Duration(max(0, seconds)) * time.Second}
 }
 
-// Once renews a lease by a single request of the client. It blocks until the answer, or ctx ends.
+// Once renews a lease by a single request of the client. It blocks until the answer arrives, or ctx
+// ends.
 func Once(ctx context.Context, through clientv3.Lease, id clientv3.LeaseID) (Answer, error) {
 	resp, err := through.KeepAliveOnce(ctx, id)
 	switch {
 	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-		return Answer{}, nil // an answer, and as certain as any: no lease
+		return Answer{}, nil // a definite answer: the lease does not exist
 	case err != nil:
 		return Answer{}, err
 	case resp == nil:
@@ -40,30 +42,30 @@ func Once(ctx context.Context, through clientv3.Lease, id clientv3.LeaseID) (Ans
 	}
 }
 
-// Client is what the sessions of one client share. Made by Of, ended by Release.
+// Client is what the sessions of one client share. Made by Of, released by Release.
 type Client struct {
 	// Stream renews on one stream; nil: the client can only be used through its interfaces.
 	Stream *Stream
-	// Majority confirms.
+	// Majority confirms renewals.
 	Majority *Majority
 
 	way way
 }
 
-// way is what the sessions that share have in common.
+// way identifies the sessions that share a Client.
 type way struct{ lease, majority any }
 
 var clients lent.Things[way, *Client]
 
-// plainLease is the type of a client's own Lease, which nobody has wrapped.
+// plainLease is the type of a client's own Lease that is not wrapped.
 var plainLease = reflect.TypeOf(clientv3.NewLeaseFromLeaseClient(nil, nil, 0))
 
-// Of returns what the sessions share that renew through a lease and are confirmed by a majority.
-// Each Of is followed by one Release.
+// Of returns the Client that is shared by all sessions that renew through lease and are confirmed
+// by members. Each Of must be followed by one Release.
 func Of(lease clientv3.Lease, members Members) *Client {
 	w := way{lease, members}
 	if !reflect.ValueOf(lease).Comparable() || !reflect.ValueOf(members).Comparable() {
-		w = way{new(int), nil} // shared with nobody
+		w = way{new(int), nil} // not shared
 	}
 	return clients.Take(w, func() *Client {
 		c := &Client{Stream: plain(lease), way: w}
@@ -75,14 +77,14 @@ func Of(lease clientv3.Lease, members Members) *Client {
 	})
 }
 
-// Streamer is a lease other than a client's own that renews on streams, such as one of a test.
+// Streamer is a lease that is not a client's own and renews on streams, such as one of a test.
 type Streamer interface {
 	// KeepAliveStream opens a stream that ends with ctx.
 	KeepAliveStream(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
 }
 
-// plain returns the stream of a client whose Lease is etcd's own, not one that is wrapped, as that
-// of a namespace is.
+// plain returns the stream of a client whose Lease is etcd's own; nil if it is wrapped, for example
+// by a namespace.
 func plain(lease clientv3.Lease) *Stream {
 	if s, ok := lease.(Streamer); ok {
 		return newStream(s.KeepAliveStream)
@@ -96,8 +98,8 @@ func plain(lease clientv3.Lease) *Stream {
 	})
 }
 
-// Release gives it back, once nothing of the session is under way. The last one ends the stream,
-// and blocks until no goroutine is left.
+// Release releases the Client. No request of the session may be under way. The last Release ends
+// the stream, and blocks until no goroutine is left.
 func (c *Client) Release() {
 	if clients.Return(c.way) {
 		c.Stream.close()

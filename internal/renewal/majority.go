@@ -8,14 +8,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Members is what a majority is asked with: a lease.Majority.
+// Members is the API that asks a majority: a lease.Majority.
 type Members interface {
 	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
 }
 
-// Majority asks a majority of etcd's members, once for many.
+// Majority asks a majority of etcd's members, with one request for many questions.
 //
-// Invariant: an answer is reported to those only who asked before the question was sent.
+// Invariant: an answer is reported only to questions that were asked before the request was sent.
 type Majority struct {
 	members Members
 	// more reports whether more renewals are about to be answered.
@@ -24,22 +24,22 @@ type Majority struct {
 
 	mu      sync.Mutex
 	waiting map[*Question]struct{}
-	sent    int // questions under way
+	sent    int // requests under way
 }
 
-// Question is one that waits for an answer.
+// Question is a question that waits for an answer.
 type Question struct {
 	of      *Majority
 	timeout time.Duration
 	report  func(term uint64, err error)
-	// in are the requests under way whose answer is for it.
+	// in are the requests under way that answer this question.
 	in []*request
 }
 
-// request is one that was sent.
+// request is a request that was sent.
 type request struct {
 	covers []*Question
-	left   int // of these, those that still wait
+	left   int // the number of covers that still wait
 	cancel context.CancelFunc
 }
 
@@ -47,11 +47,12 @@ func newMajority(members Members, more func() bool) *Majority {
 	return &Majority{members: members, more: more, waiting: make(map[*Question]struct{})}
 }
 
-// Ask reports in which Raft term a majority answers, or that it does not within the time-out,
-// once, unless the question is stopped before. The answer to a request that is under way already
-// is none: all who ask meanwhile wait for its end, and are then asked for by one; so are those
-// whose renewals are answered one after the other, when the last one is. It does not block; report
-// is called on a goroutine without any mutex.
+// Ask reports the Raft term in which a majority answers, or an error if no majority answers within
+// the time-out. It reports once, unless the question is stopped before. A request that is already
+// under way does not answer the question: all questions that are asked meanwhile wait for the end
+// of that request, and share the next one. If renewals are answered one after the other, the
+// request is sent after the last answer. Ask does not block; report is called on a goroutine
+// without any mutex.
 func (m *Majority) Ask(timeout time.Duration, report func(term uint64, err error)) *Question {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,8 +77,8 @@ func (m *Majority) next() {
 	m.send()
 }
 
-// Again sends a request beside the first, which etcd's client sends to another member; unless two
-// are under way already.
+// Again sends a second request, which etcd's client sends to another member, unless two are under
+// way already.
 func (q *Question) Again() {
 	m := q.of
 	m.mu.Lock()
@@ -94,7 +95,7 @@ func (q *Question) Stop() {
 	q.drop()
 }
 
-// drop takes the question out, and ends requests that nobody waits for. The caller holds the
+// drop removes the question, and cancels requests that no question waits for. The caller holds the
 // mutex.
 func (q *Question) drop() {
 	delete(q.of.waiting, q)
@@ -106,7 +107,7 @@ func (q *Question) drop() {
 	q.in = nil
 }
 
-// send sends a request for all that wait. The caller holds the mutex.
+// send sends a request for all waiting questions. The caller holds the mutex.
 func (m *Majority) send() {
 	r := &request{left: len(m.waiting)}
 	var timeout time.Duration
@@ -131,8 +132,8 @@ func (m *Majority) send() {
 	})
 }
 
-// answered returns those to whom the answer is to be reported: a failure only when no other
-// request is under way for them.
+// answered returns the questions to which the answer is reported. A failure is reported only if no
+// other request for the question is under way.
 func (m *Majority) answered(r *request, err error) (told []*Question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

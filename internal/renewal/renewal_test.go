@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// members answer when they are told to.
+// members answer when the test lets them.
 type members struct {
 	sent   int
 	answer chan uint64 // 0: an error
@@ -38,7 +38,7 @@ func (m *members) MemberList(ctx context.Context, _ ...clientv3.OpOption) (*clie
 	}
 }
 
-// asked is what was reported.
+// asked records the answer to a question.
 type asked struct {
 	term uint64
 	err  error
@@ -56,7 +56,8 @@ func questions(t *testing.T, more bool, f func(m *Majority, from *members)) {
 	})
 }
 
-// One answer is for all who asked before it was sent, and for none who asked later (decision 0015).
+// One answer is for all questions that were asked before the request was sent, and for none that
+// was asked later (decision 0015).
 func TestOneAnswerForThoseBefore(t *testing.T) {
 	questions(t, false, func(m *Majority, from *members) {
 		var first, second, third asked
@@ -79,7 +80,7 @@ func TestOneAnswerForThoseBefore(t *testing.T) {
 	})
 }
 
-// While more renewals are about to be answered, those that were wait for them.
+// While more renewals are about to be answered, questions wait for them.
 func TestAsksWhenTheLastIsAnswered(t *testing.T) {
 	questions(t, true, func(m *Majority, from *members) {
 		var first, second asked
@@ -95,7 +96,7 @@ func TestAsksWhenTheLastIsAnswered(t *testing.T) {
 		require.Equal(t, asked{7, nil, 1}, first)
 		require.Equal(t, asked{7, nil, 1}, second)
 	})
-	questions(t, true, func(m *Majority, from *members) { // but not for ever
+	questions(t, true, func(m *Majority, from *members) { // but there is a limit
 		var all [together]asked
 		for i := range all {
 			m.Ask(time.Second, all[i].report)
@@ -106,18 +107,18 @@ func TestAsksWhenTheLastIsAnswered(t *testing.T) {
 	})
 }
 
-// A question that is not answered is sent once more for all; one failure is none while another
-// request is under way.
+// A request that is not answered is sent once more for all questions. A failure is not reported
+// while another request is under way.
 func TestAgain(t *testing.T) {
 	questions(t, false, func(m *Majority, from *members) {
 		var first, second asked
 		one := m.Ask(time.Second, first.report)
 		synctest.Wait()
-		two := m.Ask(time.Second, second.report) // behind one that is not answered
+		two := m.Ask(time.Second, second.report) // waits for the request that is not answered
 		one.Again()
 		synctest.Wait()
 		two.Again()
-		one.Again() // has two
+		one.Again() // has two requests
 		synctest.Wait()
 		require.Equal(t, 3, from.sent)
 		from.answer <- 0
@@ -134,7 +135,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// Nothing is reported after Stop, and a request for which nobody waits is ended.
+// Nothing is reported after Stop, and a request that no question waits for is cancelled.
 func TestStoppedQuestions(t *testing.T) {
 	questions(t, false, func(m *Majority, _ *members) {
 		var first asked
@@ -150,7 +151,7 @@ func TestStoppedQuestions(t *testing.T) {
 	})
 }
 
-// wire is a stream of a test: what is put in answers is received.
+// wire is a stream of a test: it receives what is put in answers.
 type wire struct {
 	grpc.ClientStream
 	ctx     context.Context
@@ -177,7 +178,7 @@ func (w *wire) answer(id, ttl int64, term uint64) {
 	synctest.Wait()
 }
 
-// told is what was reported of a renewal.
+// told records the answer to a renewal.
 type told struct {
 	Answer
 	err error
@@ -221,8 +222,8 @@ func TestRenewalsOnOneStream(t *testing.T) {
 	})
 }
 
-// A late answer is that to the renewal which it was sent for, or none: it is not taken for the
-// answer to a later one of the same lease (G3).
+// A late answer belongs to the renewal for which it was sent, or is dropped. It is not taken for
+// the answer to a later renewal of the same lease (G3).
 func TestLateAnswers(t *testing.T) {
 	streams(t, func(s *Stream, opened *[]*wire) {
 		var slow, other, next told
@@ -248,8 +249,8 @@ func TestLateAnswers(t *testing.T) {
 	})
 }
 
-// The end of a stream, and an answer that is out of order, end all renewals on it. The next ones
-// are put on a new one.
+// The end of a stream, and an answer that is out of order, end all renewals on it. Later renewals
+// are put on a new stream.
 func TestEndOfAStream(t *testing.T) {
 	for name, end := range map[string]func(w *wire){
 		"end":          func(w *wire) { close(w.answers) },
@@ -278,7 +279,8 @@ func TestEndOfAStream(t *testing.T) {
 	}
 }
 
-// A gRPC proxy answers when it renews by itself: nothing more is put on its streams.
+// A gRPC proxy answers only when it renews the lease itself: no more renewals are put on its
+// streams.
 func TestProxy(t *testing.T) {
 	streams(t, func(s *Stream, opened *[]*wire) {
 		var a told
@@ -291,12 +293,12 @@ func TestProxy(t *testing.T) {
 	})
 }
 
-// joiner renews when others do.
+// joiner renews when other sessions do.
 type joiner struct{ renew func() }
 
 func (j *joiner) Together() { j.renew() }
 
-// Those that are nearly due renew together, up to a limit, once the stream has answered.
+// Sessions that are nearly due renew together, up to a limit, once the stream has answered.
 func TestTogether(t *testing.T) {
 	streams(t, func(s *Stream, opened *[]*wire) {
 		for id := range 2 * together {
@@ -315,8 +317,8 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// Sessions of one client share; a client whose Lease is wrapped has no stream; the last one leaves
-// no goroutine.
+// The sessions of one client share a Client. A client whose Lease is wrapped has no stream. The
+// last Release leaves no goroutine.
 func TestShared(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	one, two := Of(cli, cli), Of(cli, cli)

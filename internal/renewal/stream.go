@@ -10,29 +10,29 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// together is how many renewals are sent together at most. etcd handles those of one stream one
-// after the other, and members that follow ask their leader for each.
+// together is the maximum number of renewals that are sent together. etcd handles the renewals of
+// one stream one after the other, and followers send a request to their leader for each.
 const together = 100
 
 var errOrder = errors.New("an answer on the stream is not that to the oldest renewal")
 
 // Member is a session that renews on a stream.
 type Member interface {
-	// Together says that another one renews now. It may call Renew.
+	// Together is called when another session renews now. It may call Renew.
 	Together()
 }
 
-// Stream renews leases on one stream of a client. A stream that has failed to answer is replaced:
-// an answer that comes late must not be taken for that to a later renewal of the lease (G3).
+// Stream renews leases on one stream of a client. A stream that has failed to answer is replaced: a
+// late answer must not be taken for the answer to a later renewal of the lease (G3).
 type Stream struct {
 	open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
-	// idle is called, without the mutex, when the stream is not busy any more.
+	// idle is called, without the mutex, when the stream is no longer busy.
 	idle  func()
 	tasks sync.WaitGroup
 
 	mu      sync.Mutex
 	members map[Member]struct{}
-	line    *line // on which renewals are put; nil: on a new one
+	line    *line // for new renewals; nil: a new one is opened
 	proxied bool
 }
 
@@ -40,16 +40,16 @@ type Stream struct {
 type line struct {
 	end context.CancelFunc
 
-	// The mutex of Stream guards what follows.
+	// The mutex of Stream guards the following fields.
 	stream  pb.Lease_LeaseKeepAliveClient // nil until it is open
 	queue   []*Renewal                    // to be sent
-	sent    []*Renewal                    // not answered, in the order of the answers
-	waiting int                           // of both, those that were not stopped
+	sent    []*Renewal                    // not answered, in the order in which answers are expected
+	waiting int                           // the number of both, without those that were stopped
 	sending bool
 	proven  bool // it has answered
 }
 
-// Renewal is one that waits for its answer.
+// Renewal is a renewal that waits for its answer.
 type Renewal struct {
 	of     *Stream
 	on     *line
@@ -63,7 +63,7 @@ func newStream(open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, er
 }
 
 // Usable reports whether renewals can be put on the stream. Through a gRPC proxy they cannot: it
-// answers when it renews by itself.
+// answers only when it renews the lease itself.
 func (s *Stream) Usable() bool {
 	if s == nil {
 		return false
@@ -83,7 +83,7 @@ func (s *Stream) busy() bool {
 	return s.line != nil && s.line.waiting > 0
 }
 
-// Join makes a session one that is asked to renew together with others; Leave ends it.
+// Join registers a session that can renew together with others; Leave ends it.
 func (s *Stream) Join(m Member) {
 	if s == nil {
 		return
@@ -103,7 +103,7 @@ func (s *Stream) Leave(m Member) {
 	delete(s.members, m)
 }
 
-// close ends the stream, when nothing waits any more, and blocks until no goroutine is left.
+// close ends the stream, on which no renewal waits any more, and blocks until no goroutine is left.
 func (s *Stream) close() {
 	if s == nil {
 		return
@@ -116,7 +116,7 @@ func (s *Stream) close() {
 	s.tasks.Wait()
 }
 
-// Renew renews a lease and reports the answer, or the end of the stream, once, unless the renewal
+// Renew renews a lease. It reports the answer, or the end of the stream, once, unless the renewal
 // is stopped before. It does not block; report is called on a goroutine of the stream, without any
 // mutex, and must not block.
 func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal {
@@ -136,7 +136,8 @@ func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal
 	return r
 }
 
-// Slow says that the answer takes long: it may come yet, but nothing more is put on that stream.
+// Slow notes that the answer is late: it may still arrive, but no more renewals are put on that
+// stream.
 func (r *Renewal) Slow() {
 	r.of.mu.Lock()
 	r.of.drain(r.on)
@@ -158,14 +159,14 @@ func (r *Renewal) Stop() {
 	}
 }
 
-// finish notes that nobody waits for the answer. The caller holds the mutex.
+// finish notes that the renewal does not wait for its answer any more. The caller holds the mutex.
 func (r *Renewal) finish() {
 	r.over = true
 	r.on.waiting--
 }
 
-// drain has nothing more put on a stream, and ends it if nobody waits for it. The caller holds
-// the mutex.
+// drain lets no more renewals be put on a stream, and ends it if no renewal waits on it. The caller
+// holds the mutex.
 func (s *Stream) drain(l *line) {
 	if s.line == l {
 		s.line = nil
@@ -175,7 +176,7 @@ func (s *Stream) drain(l *line) {
 	}
 }
 
-// run opens a stream and takes its answers in, until it ends.
+// run opens a stream and handles its answers, until it ends.
 func (s *Stream) run(ctx context.Context, l *line) {
 	defer l.end()
 	stream, err := s.open(ctx)
@@ -208,7 +209,7 @@ func (s *Stream) run(ctx context.Context, l *line) {
 	s.idle()
 }
 
-// answered takes one answer in.
+// answered handles one answer.
 func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
 	s.mu.Lock()
 	term := resp.Header.GetRaftTerm()
@@ -237,7 +238,7 @@ func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
 	return nil
 }
 
-// flush has the queue sent. The caller holds the mutex.
+// flush starts to send the queue. The caller holds the mutex.
 func (s *Stream) flush(l *line) {
 	if l.stream == nil || l.sending || len(l.queue) == 0 {
 		return
@@ -246,7 +247,7 @@ func (s *Stream) flush(l *line) {
 	s.tasks.Go(func() { s.send(l) })
 }
 
-// send sends the queue, and what is nearly due with it.
+// send sends the queue, and renewals that are nearly due with it.
 func (s *Stream) send(l *line) {
 	s.gather(l)
 	for { // until the queue is empty
@@ -267,8 +268,8 @@ func (s *Stream) send(l *line) {
 	}
 }
 
-// gather asks the other sessions to renew now, unless the stream has not answered yet: its member may
-// be one that swallows what it gets.
+// gather calls the other sessions to renew now, unless the stream has not answered yet: its member
+// may not respond.
 func (s *Stream) gather(l *line) {
 	s.mu.Lock()
 	if !l.proven {

@@ -1,8 +1,7 @@
-// Package retry holds the pause between two attempts: how long it is, and that
-// it ends with the context. What is worth another attempt is not decided here
-// (internal/rpcerr reads errors, the rooms decide).
+// Package retry provides the pauses between attempts: their length, and a sleep that ends with the
+// context. It does not decide which errors are retried (internal/rpcerr classifies errors, and its
+// users decide).
 //
-// Back-off grows from attempt to attempt and carries jitter, because the clients
-// of one etcd fail together: without jitter they come back together, and the
-// server that was overloaded is overloaded again.
+// The back-off grows from attempt to attempt and has jitter, because the clients of one etcd fail
+// together: without jitter they would retry together, and overload the server again.
 package retry

@@ -10,9 +10,9 @@ import (
 // It must be safe for concurrent use.
 type Backoff func(attempt int) time.Duration
 
-// Jittered returns a back-off that doubles from first up to limit; each pause is
-// drawn evenly from the upper half of its step, so two clients that failed
-// together do not return together, and none returns at once.
+// Jittered returns a back-off that doubles from first up to limit. Each pause is drawn uniformly
+// from the upper half of its step, so clients that failed together do not retry together, and none
+// retries at once.
 func Jittered(first, limit time.Duration) Backoff {
 	return func(attempt int) time.Duration {
 		step := first
@@ -27,7 +27,7 @@ func Jittered(first, limit time.Duration) Backoff {
 	}
 }
 
-// Spread returns d less a random part of up to span.
+// Spread returns d minus a random duration of up to span.
 func Spread(d, span time.Duration) time.Duration {
 	if span <= 0 {
 		return d
@@ -35,20 +35,20 @@ func Spread(d, span time.Duration) time.Duration {
 	return d - rand.N(span)
 }
 
-// Default is the back-off of every room: quick enough that a hand-over during a
-// change of the etcd leader is not delayed noticeably, at most a request a
-// second from each client of a server that is away.
+// Default is the default back-off of all packages. It is so short that a change of the etcd leader
+// does not delay a hand-over noticeably, and gives a server that is unavailable at most one request
+// a second from each client.
 func Default() Backoff { return usual }
 
 var usual = Jittered(25*time.Millisecond, time.Second)
 
-// Least is the shortest pause that a back-off of the user's may give. 200 attempts a second
-// do no harm to an etcd that is overloaded, and nothing is gained by more: a request that
-// fails on an idle machine takes a millisecond.
+// Least is the shortest pause that a user's back-off may give. 200 attempts a second do no harm to
+// an etcd that is overloaded. More attempts have no advantage: a request that fails on an idle
+// machine takes a millisecond.
 const Least = 5 * time.Millisecond
 
-// Or returns the back-off for a config whose field holds custom: fallback if that is nil,
-// else custom, of which each pause is Least or longer.
+// Or returns the back-off for a config field: fallback if custom is nil, else custom, with pauses
+// of at least Least.
 func Or(custom, fallback Backoff) Backoff {
 	if custom == nil {
 		return fallback
@@ -64,12 +64,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return context.Cause(ctx) // select draws when both are ready
+		return context.Cause(ctx) // if both are ready, select chooses at random
 	}
 }
 
-// Wait blocks until done is closed, or ctx ends; then it returns the context's
-// cause. What is done already counts, even under a context that has ended.
+// Wait blocks until done is closed, or ctx ends; then it returns the context's cause. If done is
+// closed already, it returns nil, even if the context has ended.
 func Wait(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:

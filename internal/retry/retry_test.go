@@ -53,8 +53,7 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, time.Second, retry.Spread(time.Second, -1))
 }
 
-// TestRegression28HandfulOfRounds: three seconds of failures are a handful of
-// attempts, not hundreds.
+// TestRegression28HandfulOfRounds: three seconds of failures are 5 to 11 attempts, not hundreds.
 func TestRegression28HandfulOfRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backoff := retry.Default()
@@ -86,8 +85,8 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-// TestSleepWithADeadContext: whoever gets nil may go on, so a context that has
-// ended always counts, however short the pause.
+// TestSleepWithADeadContext: Sleep never returns nil if the context has ended, however short the
+// pause.
 func TestSleepWithADeadContext(t *testing.T) {
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -97,7 +96,7 @@ func TestSleepWithADeadContext(t *testing.T) {
 	}
 }
 
-// A function of the user's is held to the shortest pause.
+// The pauses of a user's back-off are at least Least.
 func TestOr(t *testing.T) {
 	fixed := func(d time.Duration) retry.Backoff { return func(int) time.Duration { return d } }
 	for given, want := range map[time.Duration]time.Duration{

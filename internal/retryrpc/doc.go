@@ -1,19 +1,17 @@
-// Package retryrpc puts one question to etcd until it is answered. Every room that
-// sends requests needs the same loop, and each of its lines has cost somebody a
-// hang or a spin elsewhere:
+// Package retryrpc repeats a request to etcd until it is answered. Every package that sends
+// requests needs the same loop. Each of its rules prevents a hang or a busy loop that has occurred
+// elsewhere:
 //
-//   - each attempt has a time-out of its own, because a member that swallows
-//     requests must cost an attempt and not the caller's patience;
-//   - a refusal that will not change ends it (internal/rpcerr), as does one that is
-//     repeated for a while, and a client that was closed, which etcd's client does not
-//     always admit;
-//   - between attempts there is a pause that grows and carries jitter
-//     (internal/retry), and gRPC's own, which is far longer, is cut short;
-//   - the caller's context ends it, with its cause and the last answer in the
-//     error;
-//   - each failed attempt can be reported, with what is wrong with the connection: under
-//     a context without an end nothing else would show that etcd is not reached.
+//   - each attempt has its own time-out, because a member that does not respond must cost an
+//     attempt and not all of the caller's time;
+//   - a permanent refusal ends the loop (internal/rpcerr), and so does a refusal that is repeated
+//     for a while, and a closed client, which etcd's client does not always report;
+//   - between attempts there is a pause that grows and has jitter (internal/retry), and gRPC's own
+//     pause, which is far longer, is cut short;
+//   - the caller's context ends the loop; the error has its cause and the last answer;
+//   - each failed attempt can be reported, with the fault of the connection: under a context
+//     without an end nothing else would show that etcd is not reached.
 //
-// Whether a question may be asked twice is for the caller to know: everything sent
-// through here must be harmless when repeated.
+// The caller must know whether a request may be repeated: everything sent through this package must
+// be harmless when repeated.
 package retryrpc

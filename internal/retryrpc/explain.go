@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// broken is gRPC's name for the state of a client none of whose endpoints can be
-	// connected to. (Its constant is in a package that is not needed otherwise.)
+	// broken is gRPC's name for the state of a client that cannot connect to any of its endpoints.
+	// (Its constant is in a package that is not needed otherwise.)
 	broken = "TRANSIENT_FAILURE"
-	// explaining bounds the request that is asked for the reason.
+	// explaining bounds the request that gets the reason.
 	explaining = 10 * time.Millisecond
 )
 
-// explained adds to the error of a request why the client has no connection, such as a
-// certificate that was not accepted: requests of etcd's client wait for a connection until
-// their time is up, and then return nothing but that. A request on gRPC's own connection does
-// not wait, and fails with the reason; if there is a connection by now, it changes nothing.
-// Errors of an etcd that answered, and those of other clients, are returned as they are.
+// explained adds to the error of a request why the client has no connection, such as a certificate
+// that was not accepted. Requests of etcd's client wait for a connection until their time-out, and
+// then return only that. A request on gRPC's own connection does not wait, and fails with the
+// reason; if there is a connection by now, the request changes nothing. Errors of an etcd that
+// answered, and those of other clients, are returned as they are.
 func explained(ctx context.Context, client any, err error) error {
 	c, ok := client.(*clientv3.Client)
 	if code := rpcerr.Code(err); !ok || c == nil || code != codes.DeadlineExceeded && code != codes.Unavailable {

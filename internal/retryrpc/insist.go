@@ -8,9 +8,9 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// Insist is Until for what must be done sooner or later, such as the removal of a key: a
-// refusal of etcd is one failed attempt, and not the end. It returns nil, an error that
-// wraps eldest.ErrClosed where the client was closed, or the cause of ctx's end.
+// Insist is Until for requests that must succeed sooner or later, such as the deletion of a key: a
+// refusal of etcd is one failed attempt, and not the end. It returns nil, an error that wraps
+// eldest.ErrClosed if the client was closed, or ctx's cause.
 func (p Policy) Insist(ctx context.Context, f func(ctx context.Context) error) error {
 	for attempt := 0; ; attempt++ {
 		err := p.Until(ctx, f)

@@ -10,18 +10,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Reconnect has a client that lost its connections try again now, and from the shortest
-// pause on; at most once in reconnectEvery, however many ask for it. Left to itself gRPC
-// doubles its pause up to two minutes, during which every request fails at once and
-// nothing is even tried: longer than most leases live. Whoever asks again and again has a
-// pause of its own, so it says when. Clients of other kinds are left alone; a connection
-// that works is not touched. Safe for concurrent use.
+// Reconnect makes a client that lost its connections connect again now, and start with the shortest
+// pause again; at most once in reconnectEvery, whatever the number of callers. Without it gRPC
+// doubles its pause up to two minutes, which is longer than most leases live. During the pause
+// every request fails at once, and no connection is tried. Callers that repeat requests have pauses
+// of their own, so they decide when to connect. Clients of other types, and connections that work,
+// are not affected. Safe for concurrent use.
 //
-// Not beside a change of the client's endpoints (AutoSyncInterval, Sync, SetEndpoints):
-// ResetConnectBackoff, of gRPC 1.85, takes its map of connections under its lock and walks
-// through it without, and a connection that is made or dropped meanwhile ends the process.
-// There is no other way to cut the pause short, and no way to see here whether endpoints
-// change, so package lease tells users.
+// It must not run while the client's endpoints change (AutoSyncInterval, Sync, SetEndpoints):
+// ResetConnectBackoff, of gRPC 1.85, gets its map of connections under its lock and iterates over
+// it without the lock. If a connection is added or removed meanwhile, the process crashes. There is
+// no other way to cut the pause short, and this package cannot detect a change of endpoints, so
+// package lease warns its users.
 func Reconnect(client any) {
 	if c, ok := client.(*clientv3.Client); ok && c != nil && due(c) {
 		if conn := c.ActiveConnection(); conn != nil {
@@ -32,9 +32,9 @@ func Reconnect(client any) {
 
 const reconnectEvery = 500 * time.Millisecond
 
-// reconnected says when each client was last told to connect, as a weak pointer to it and
-// an *atomic.Int64. It is for the whole process, because a client is shared by rooms that
-// do not know of each other; it keeps no client alive.
+// reconnected has the time at which each client was last made to connect, as a weak pointer to the
+// client and an *atomic.Int64. It is for the whole process, because independent packages share a
+// client; it keeps no client alive.
 var reconnected sync.Map
 
 func due(c *clientv3.Client) bool {

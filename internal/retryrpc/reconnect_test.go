@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// However many ask for it, a client is woken twice a second at most, and each by itself.
+// Each client connects again at most twice a second, whatever the number of callers.
 func TestReconnectIsPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := &clientv3.Client{}, &clientv3.Client{}

@@ -11,30 +11,29 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// Policy says how to ask. It is a plain value.
+// Policy is how a request is repeated. It is a plain value.
 type Policy struct {
-	// Client is what the requests go through; a closed one ends the asking.
+	// Client is the client that sends the requests; if it is closed, no more are sent.
 	Client any
 	// Timeout bounds each attempt.
 	Timeout time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	Backoff retry.Backoff
-	// Failed, if set, is called after each failed attempt that another one follows, on the
-	// asker's goroutine: it must not block. attempt counts from 1, pause is the time until
-	// the next one. err says what is wrong with the connection, where that can be found out.
+	// Failed, if set, is called after each failed attempt that is followed by another one, on the
+	// caller's goroutine: it must not block. attempt counts from 1, pause is the time until the
+	// next attempt. err includes the fault of the connection, if that can be found.
 	Failed func(attempt int, err error, pause time.Duration)
 }
 
-// Insistent is how long nothing but refusals must come, in a row, before one that is not
-// etcd's own is final: longer than a balancer refuses while it is changed or restarted, and
-// short enough that a program which must not ask learns it soon.
+// Insistent is how long only refusals must come, in a row, before a refusal that is not etcd's own
+// is final: longer than a balancer refuses while it is changed or restarted, and short enough that
+// a program without permission gets the error soon.
 const Insistent = 3 * time.Second
 
-// Until calls f, with a context for one attempt, until it returns nil (so does
-// Until), an error of Final (Until returns what is in it), or a refusal that will not
-// change: etcd's own, or one that was repeated for Insistent (that). A closed client is
-// an error that wraps eldest.ErrClosed; the end of ctx one that wraps its cause. All on
-// the caller's goroutine.
+// Until calls f, with a context for one attempt, until f returns nil (Until returns nil), an error
+// of Final (Until returns the error in it), or a refusal that will not change, which Until returns:
+// etcd's own, or one that was repeated for Insistent. If the client is closed the error wraps
+// eldest.ErrClosed; if ctx ends it wraps ctx's cause. All calls are on the caller's goroutine.
 func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) error {
 	for attempts := (Attempts{}); ; {
 		err, again := attempts.Once(ctx, p, f)
@@ -49,15 +48,15 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 	}
 }
 
-// Attempts are those at one question, for callers that make them one by one: Once, and after a
-// failure Pause and Tell. The zero value is ready. It is not safe for concurrent use.
+// Attempts are the attempts at one request, for callers that make them one by one: Once, and after
+// a failure Pause and Tell. The zero value is ready. It is not safe for concurrent use.
 type Attempts struct {
 	failed  int
-	refused time.Time // since when nothing else has come; zero if something else has
+	refused time.Time // since when only refusals have come; zero if the last answer was none
 }
 
-// Once calls f once, as Until does, and returns what Until would return. again says that it
-// would ask again.
+// Once calls f once, as Until does, and returns what Until would return. again reports whether
+// Until would repeat the call.
 func (a *Attempts) Once(ctx context.Context, p Policy, f func(ctx context.Context) error) (err error, again bool) {
 	switch {
 	case ctx.Err() != nil:
@@ -78,8 +77,8 @@ func (a *Attempts) Once(ctx context.Context, p Policy, f func(ctx context.Contex
 		return settled.error, false
 	case closed:
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			// The end of the attempt, not of the caller's context, for which
-			// it would be taken.
+			// This is the end of the attempt. It would be taken for the end of the caller's
+			// context.
 			return errClientClosed, false
 		}
 		return fmt.Errorf("%w: %w", errClientClosed, err), false
@@ -101,7 +100,7 @@ func (a *Attempts) Pause(p Policy) time.Duration {
 	return p.Backoff(a.failed - 1)
 }
 
-// Tell says that the last attempt failed and that another one follows after the pause.
+// Tell reports that the last attempt failed and that another one follows after the pause.
 func (a *Attempts) Tell(ctx context.Context, p Policy, err error, pause time.Duration) {
 	if p.Failed != nil && ctx.Err() == nil {
 		p.Failed(a.failed, explained(ctx, p.Client, err), pause)
@@ -111,7 +110,7 @@ func (a *Attempts) Tell(ctx context.Context, p Policy, err error, pause time.Dur
 
 var errClientClosed = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
 
-// Final marks an error as the answer: asking again would not change it.
+// Final marks an error as the answer: a repeated request would not change it.
 func Final(err error) error { return final{err} }
 
 type final struct{ error }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("etcd is away")
 
-// client is one that knows its context, as etcd's does.
+// client is a client that has a context, as etcd's has.
 type client func() context.Context
 
 func (c client) Ctx() context.Context { return c() }
@@ -30,7 +30,7 @@ func policy() retryrpc.Policy {
 	return retryrpc.Policy{Timeout: time.Second, Backoff: func(int) time.Duration { return 100 * time.Millisecond }}
 }
 
-// hole is a question that nobody answers.
+// hole is a request that is never answered.
 func hole(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func TestAskedUntilAnswered(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAskedUntilAnswered(t *testing.T) {
 	})
 }
 
-// TestWhatEndsIt: at once, after one attempt.
+// TestWhatEndsIt: these errors end Until at once, after one attempt.
 func TestWhatEndsIt(t *testing.T) {
 	closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
 	for name, tc := range map[string]struct{ answer, want error }{
@@ -94,7 +94,7 @@ func TestWhatEndsIt(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfOthers: what is not etcd's own is final when nothing else has come for a
+// TestRefusalsOfOthers: a refusal that is not etcd's own is final if only refusals come for a
 // while.
 func TestRefusalsOfOthers(t *testing.T) {
 	forbidden := status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
@@ -117,8 +117,8 @@ func TestRefusalsOfOthers(t *testing.T) {
 	})
 }
 
-// TestEndsWithItsContext: with its cause and the last answer, or, if it had ended
-// before, with nothing sent.
+// TestEndsWithItsContext: the error has the cause and the last answer. If the context had ended
+// before, nothing is sent.
 func TestEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("enough")
@@ -143,8 +143,8 @@ func TestEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestClosedClientIsNotAsked: nor asked again when it is closed in between, where
-// its errors do not tell.
+// TestClosedClientIsNotAsked: a closed client gets no request, and no second one if it is closed
+// meanwhile, even if its errors do not show that.
 func TestClosedClientIsNotAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
@@ -159,8 +159,8 @@ func TestClosedClientIsNotAsked(t *testing.T) {
 	})
 }
 
-// TestInsists: what etcd refuses is asked again, until it is granted, the client is closed
-// or the context ends.
+// TestInsists: a request that etcd refuses is repeated, until it succeeds, the client is closed or
+// the context ends.
 func TestInsists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, reported := policy(), 0

@@ -31,9 +31,8 @@ func Code(err error) codes.Code {
 	return codes.Unknown
 }
 
-// Is reports whether err is the given error of rpctypes, in either of the two
-// forms in which the client hands it out: converted, or as a raw gRPC status. It
-// may be wrapped.
+// Is reports whether err is the given error of rpctypes, in either of the two forms in which the
+// client returns it: converted, or as a raw gRPC status. It may be wrapped.
 func Is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true
@@ -42,22 +41,21 @@ func Is(err, target error) bool {
 	return ok && errors.Is(known, target)
 }
 
-// etcds returns the error of rpctypes that err is; ok is false if it is none of them, and
-// may come from a proxy, a balancer or gRPC itself.
+// etcds returns the error of rpctypes that err is. ok is false if err is none of them: then it may
+// come from a proxy, a balancer or gRPC itself.
 func etcds(err error) (known rpctypes.EtcdError, ok bool) {
 	if errors.As(err, &known) {
 		return known, true
 	}
-	// Converted from the status itself: that of a wrapped error has the whole
-	// text as its message, by which nothing is recognised.
+	// The status itself is converted: the status of a wrapped error has the whole text as its
+	// message, which rpctypes does not recognise.
 	var s interface{ GRPCStatus() *status.Status }
 	ok = errors.As(err, &s) && errors.As(rpctypes.Error(s.GRPCStatus().Err()), &known)
 	return known, ok
 }
 
-// Restore returns the error that a text stands for, or err itself: the reason for
-// which a server cancels a watch, such as a permission that is missing, reaches us
-// as nothing but the text of a gRPC error.
+// Restore returns the error of rpctypes whose text err has, or err itself. The reason for which a
+// server cancels a watch, such as a missing permission, arrives only as the text of a gRPC error.
 func Restore(err error) error {
 	if err == nil || Code(err) != codes.Unknown {
 		return err
@@ -70,34 +68,34 @@ func Restore(err error) error {
 	return err
 }
 
-// Permanent reports whether asking again cannot help, because etcd has refused for good, or
-// this client would not send the request. A nil error is not permanent; a closed client is
-// another matter (see ClientClosed).
+// Permanent reports whether repeating the request cannot help, because etcd has refused it
+// permanently, or this client does not send it. It is false for nil and for the error of a closed
+// client (see ClientClosed).
 func Permanent(err error) bool {
 	_, known := etcds(err)
 	return Refused(err) && (known || unsent(err))
 }
 
-// Refused reports whether err is a refusal for good by its code. It need not be etcd's: a
-// balancer may answer 403 or 404 while it is being changed, which gRPC turns into
-// PermissionDenied and Unimplemented. So it is final only if it is Permanent, or repeated
-// (see package ask).
+// Refused reports whether err has the code of a permanent refusal. The refusal need not be etcd's:
+// a balancer may answer 403 or 404 while its configuration changes, which gRPC turns into
+// PermissionDenied and Unimplemented. So it is final only if it is Permanent, or repeated (see
+// package retryrpc).
 //
-// Invariant: what only this member refuses, and others would not, is no such refusal. The
+// Invariant: if only this member refuses, and other members would not, it is no such refusal. The
 // next attempt goes to the next endpoint.
 func Refused(err error) bool {
 	switch Code(err) {
 	case codes.InvalidArgument:
-		// The server says so when its auth store has changed since the client's
-		// token was made; the client then fetches a new token.
+		// The server returns this if its auth store has changed since the client's token was made;
+		// the client then fetches a new token.
 		return !Is(err, rpctypes.ErrAuthOldRevision)
 	case codes.Unauthenticated:
 		return !Is(err, rpctypes.ErrInvalidAuthToken)
 	case codes.ResourceExhausted:
 		return !Is(err, rpctypes.ErrTooManyRequests)
 	case codes.FailedPrecondition:
-		// A learner serves no watches and no renewals. It is a voter soon, and its endpoint
-		// may stand among others; etcd's client tries those by itself for unary calls only.
+		// A learner serves no watches and no renewals. It soon becomes a voter, and the client may
+		// have its endpoint among others; etcd's client tries those by itself for unary calls only.
 		return !Is(err, errLearner)
 	case codes.PermissionDenied, codes.NotFound, codes.AlreadyExists, codes.OutOfRange, codes.Unimplemented:
 		return true
@@ -106,12 +104,12 @@ func Refused(err error) bool {
 	}
 }
 
-// errLearner is the one refusal that rpctypes has in its raw form only.
+// errLearner is the only refusal that rpctypes has in its raw form only.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// Definite reports whether the request was certainly not carried out: etcd looked at it and
+// Definite reports whether the request was certainly not carried out: etcd checked it, and it was
 // refused, or it was not sent. Time-outs, resets, a change of the etcd leader, a stopping
-// server and refusals that are not etcd's leave that open.
+// server and refusals that are not etcd's leave the outcome unknown.
 func Definite(err error) bool {
 	known, ok := etcds(err)
 	if !ok {
@@ -133,16 +131,15 @@ func Definite(err error) bool {
 	}
 }
 
-// unsent reports whether the client's own gRPC refused to send a message for its
-// size. gRPC has no other mark for that than the text.
+// unsent reports whether the client's own gRPC refused to send a message because of its size. gRPC
+// marks that only by the text.
 func unsent(err error) bool {
 	return Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "trying to send message larger")
 }
 
-// ClientClosed reports whether err, of a request through client under ctx, comes
-// from a client that was closed. A client that can tell is believed; of others, a
-// cancellation that ctx does not explain is taken for it. (A server or a proxy may
-// cancel as well.)
+// ClientClosed reports whether err, of a request through client under ctx, comes from a client that
+// was closed. The client's context decides, if it has one. For other clients a cancellation that
+// ctx does not explain counts. (A server or a proxy may cancel as well.)
 func ClientClosed(ctx context.Context, client any, err error) bool {
 	if life(client) != nil {
 		return err != nil && Closed(client)
@@ -150,18 +147,17 @@ func ClientClosed(ctx context.Context, client any, err error) bool {
 	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
 }
 
-// Closed reports whether a client says of itself that it was closed, as a
-// *clientv3.Client does by its context. The error of a request does not always
-// tell: etcd's client repeats what may be repeated, and takes the end of its own
-// connection for one more reason to do so, until the request's context ends.
+// Closed reports whether a client's context has ended, which for a *clientv3.Client means that it
+// was closed. The error of a request does not always show that: etcd's client repeats requests that
+// may be repeated, and treats the end of its own connection as one more reason to do so, until the
+// request's context ends.
 func Closed(client any) bool {
 	ends := life(client)
 	return ends != nil && ends.Err() != nil
 }
 
-// life returns the context that ends when the client is closed; nil where the client has
-// none. A *clientv3.Client has none if the program has put it together from a KV, a Watcher
-// and a Lease.
+// life returns the context that ends when the client is closed; nil if the client has none. A
+// *clientv3.Client has none if the program has made it from a KV, a Watcher and a Lease.
 func life(client any) context.Context {
 	if c, ok := client.(interface{ Ctx() context.Context }); ok {
 		return c.Ctx()
@@ -169,9 +165,8 @@ func life(client any) context.Context {
 	return nil
 }
 
-// Compacted reports whether err says that the wanted history is gone.
+// Compacted reports whether err says that the requested revision was compacted.
 func Compacted(err error) bool { return Is(err, rpctypes.ErrCompacted) }
 
-// Future reports whether err says that the member has not reached the wanted
-// revision yet.
+// Future reports whether err says that the member has not reached the requested revision yet.
 func Future(err error) bool { return Is(err, rpctypes.ErrFutureRev) }

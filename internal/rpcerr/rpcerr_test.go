@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// verdicts is what the rooms rely on, error by error, as the client hands them
-// out. Permanent is asked with a context that lives.
+// verdicts are the classifications that other packages rely on, error by error, in the form in
+// which the client returns them.
 var verdicts = map[string]struct {
 	err                 error
 	permanent, definite bool
@@ -84,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestRefused: whoever it comes from.
+// TestRefused: the source of the error does not matter.
 func TestRefused(t *testing.T) {
 	for _, code := range []codes.Code{codes.PermissionDenied, codes.Unimplemented, codes.Unauthenticated, codes.InvalidArgument, codes.ResourceExhausted} {
 		require.True(t, rpcerr.Refused(status.Error(code, "by something")), "%v", code)
@@ -97,8 +97,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBothForms: the client converts the server's errors in some places, and hands
-// the raw statuses out in others.
+// TestBothForms: the client converts the server's errors in some places, and returns the raw
+// statuses in others.
 func TestBothForms(t *testing.T) {
 	for _, pair := range []struct{ raw, converted error }{
 		{rpctypes.ErrGRPCLeaseNotFound, rpctypes.ErrLeaseNotFound},
@@ -125,7 +125,8 @@ func TestBothForms(t *testing.T) {
 	assert.False(t, rpcerr.Future(nil))
 }
 
-// TestOwnCancellation: what the caller's context explains is not the client's end.
+// TestOwnCancellation: a cancellation that the caller's context explains does not mean that the
+// client was closed.
 func TestOwnCancellation(t *testing.T) {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -135,7 +136,7 @@ func TestOwnCancellation(t *testing.T) {
 		require.False(t, rpcerr.Permanent(err))
 		require.False(t, rpcerr.ClientClosed(dead, nil, err))
 		require.True(t, rpcerr.ClientClosed(context.Background(), nil, err))
-		// A server or a proxy may cancel as well: a client that can tell is believed.
+		// A server or a proxy may cancel as well: if the client has a context, that decides.
 		require.False(t, rpcerr.ClientClosed(context.Background(), alive, err))
 		require.True(t, rpcerr.ClientClosed(context.Background(), closed, err))
 	}
@@ -144,7 +145,7 @@ func TestOwnCancellation(t *testing.T) {
 	require.False(t, rpcerr.ClientClosed(context.Background(), nil, rpctypes.ErrLeaseNotFound))
 }
 
-// client is one that knows its context.
+// client is a client that has a context.
 type client func() context.Context
 
 func (c client) Ctx() context.Context { return c() }
@@ -158,7 +159,7 @@ func TestClosed(t *testing.T) {
 	require.False(t, rpcerr.Closed("what has no context"))
 }
 
-// TestRestore: the reason of a cancelled watch comes as text.
+// TestRestore: the reason of a cancelled watch arrives as text.
 func TestRestore(t *testing.T) {
 	for _, known := range []struct{ raw, converted error }{
 		{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrPermissionDenied},

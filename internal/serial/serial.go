@@ -19,7 +19,7 @@ type Queue struct {
 	dropped int
 }
 
-// Do hands f over and returns at once. A nil f is ignored.
+// Do queues f and returns at once. A nil f is ignored.
 func (q *Queue) Do(f func()) {
 	if f == nil {
 		return
@@ -54,9 +54,8 @@ func (q *Queue) run(idle chan struct{}) {
 	}
 }
 
-// Wait blocks until everything handed over so far has run, or ctx ends; then it
-// returns the context's error. Called from within a callback it cannot succeed:
-// that callback is itself waited for.
+// Wait blocks until all callbacks that are queued so far have run, or ctx ends; then it returns the
+// context's error. In a callback it cannot succeed, because it waits for that callback, too.
 func (q *Queue) Wait(ctx context.Context) error {
 	q.mu.Lock()
 	idle := q.idle

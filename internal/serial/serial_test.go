@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestInOrderOneAtATime(t *testing.T) {
 	var q serial.Queue
-	var got []int // unguarded: the race detector sees two at a time
+	var got []int // unguarded: the race detector reports two callbacks at a time
 	for i := range 1000 {
 		q.Do(func() { got = append(got, i) })
 	}
@@ -38,7 +38,7 @@ func TestNothingToDo(t *testing.T) {
 	require.NoError(t, q.Wait(dead), "there was nothing to wait for")
 }
 
-// TestDoNeverBlocks: not behind a callback that does, and not in a callback.
+// TestDoNeverBlocks: Do does not block behind a callback that blocks, nor in a callback.
 func TestDoNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q serial.Queue
@@ -58,7 +58,7 @@ func TestDoNeverBlocks(t *testing.T) {
 	})
 }
 
-// TestWaitInACallback does not deadlock: it ends with its context.
+// TestWaitInACallback: Wait in a callback does not deadlock, but ends with its context.
 func TestWaitInACallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q serial.Queue
@@ -73,8 +73,8 @@ func TestWaitInACallback(t *testing.T) {
 	})
 }
 
-// TestDropsWhatIsTooMuch: behind a callback that blocks, memory is bounded, the
-// oldest are kept, and what was dropped is counted.
+// TestDropsWhatIsTooMuch: behind a callback that blocks, memory is bounded. The oldest callbacks
+// are kept, and the dropped ones are counted.
 func TestDropsWhatIsTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q serial.Queue

@@ -10,21 +10,21 @@ import (
 )
 
 var (
-	// errSilent ends a stream that may have missed something.
+	// errSilent ends a stream that may have missed a change.
 	errSilent = fmt.Errorf("%w: the stream does not show what a majority has agreed on", eldest.ErrUnavailable)
-	// ErrBack is the end of a stream that has shown what is not true any more: it would be silent until the
-	// same revisions come again.
+	// ErrBack ends a stream that has shown revisions that do not exist any more: it would report
+	// nothing until the same revisions come again.
 	ErrBack = errors.New("the history of etcd went back: restored from a backup?")
 )
 
-// check finds out, now and then, that the stream is silent although it should not be: its member is
-// behind, or something on the way swallows what it sends. It returns why, or the cause of ctx.
+// check detects, at intervals, that the stream shows nothing although it should: its member is
+// behind, or its messages are lost on the way. It returns the reason, or the cause of ctx.
 //
-// A majority is asked for the present revision, and then the stream for one more watch, which begins
-// at the revision that its member has reached. Where the majority does not answer either, the
-// stream is not at fault. (A progress request would ask whether each single watch is in step.
-// etcd does not answer it while one of them waits for a revision that is not there yet, as that
-// of a key that was just written does; and its proxy never does.)
+// A majority is asked for the present revision. Then one more watch is opened on the stream; it
+// begins at the revision that the stream's member has reached. If the majority does not answer
+// either, the stream is not at fault. (A progress request would check whether each single watch is
+// in sync. etcd does not answer it while one watch waits for a future revision, as the watch of a
+// key that was just written does; and etcd's gRPC proxy never answers it.)
 func (s *Stream) check(ctx context.Context) error {
 	if s.cfg.Revision == nil || s.cfg.Check <= 0 {
 		<-ctx.Done()
@@ -58,7 +58,7 @@ func (s *Stream) reaches(ctx context.Context, key string, at int64) bool {
 		w := s.Watch(Request{Key: key, Deletions: true, Checked: true}, func(c Change) {
 			select {
 			case told <- c:
-			default: // what has happened to the key is no news here
+			default: // the changes of the key do not matter here
 			}
 		})
 		var c Change
@@ -68,7 +68,7 @@ func (s *Stream) reaches(ctx context.Context, key string, at int64) bool {
 		}
 		w.Stop()
 		switch {
-		case ctx.Err() != nil, c.Began >= at, c.Err != nil: // one that is refused shows that etcd answers
+		case ctx.Err() != nil, c.Began >= at, c.Err != nil: // a refusal shows that etcd answers
 			return true
 		case retry.Sleep(patience, s.cfg.Patience/10) != nil:
 			return ctx.Err() != nil

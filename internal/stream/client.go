@@ -12,11 +12,11 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// Shared is the one stream of all that watch through a client in the same way. Made by Of,
-// ended by Release.
+// Shared is the one stream of all users that watch through a client in the same way. Made by Of,
+// released by Release.
 type Shared struct {
 	*Stream
-	way any // nil: nobody else can have it
+	way any // nil: not shared
 }
 
 // way is a client, and how its stream is checked.
@@ -27,12 +27,13 @@ type way struct {
 
 var streams lent.Things[way, *Stream]
 
-// plainWatcher is the type of a client's own Watcher, which nobody has wrapped.
+// plainWatcher is the type of a client's own Watcher that is not wrapped.
 var plainWatcher = reflect.TypeOf(clientv3.NewWatchFromWatchClient(nil, nil))
 
-// Of returns the stream of a client. If it is plain the stream is one of etcd's API. It is not if its
-// Watcher is another one than etcd's, as that of a namespace is, or if it has no connection, as one inside an etcd
-// server has none: then each watch is one of that Watcher (see over.go). Each Of is followed by one Release.
+// Of returns the stream of a client. If the client is plain, the stream is one of etcd's API. A
+// client is not plain if its Watcher is not etcd's, for example that of a namespace, or if it has
+// no connection, for example inside an etcd server. Then each watch is one of that Watcher (see
+// over.go). Each Of must be followed by one Release.
 func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration) *Shared {
 	cfg := Config{Check: check, Patience: patience, Backoff: retry.Default()}
 	w := way{kv, watcher, check, patience}
@@ -59,7 +60,7 @@ func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration)
 	return &Shared{New(cfg), nil}
 }
 
-// Release gives the stream back. The last one closes it, and blocks until no report is running.
+// Release releases the stream. The last Release closes it, and blocks until no report is running.
 func (s *Shared) Release() {
 	if w, shared := s.way.(way); !shared || streams.Return(w) {
 		s.Close()

@@ -4,18 +4,19 @@
 // etcd's client has a goroutine and a buffer of several KiB for each watch. Here a watch is
 // one small value.
 //
-//   - client.go gives all that watch through one client the same stream.
-//   - stream.go keeps the stream open. An interruption ends all watches: the watcher of a key
-//     watches it again, and reads it when that watch has begun. So there is one way to learn
-//     what is true, at the beginning as after an interruption.
+//   - client.go gives all users that watch through one client the same stream.
+//   - stream.go keeps the stream open. An interruption ends all watches. The user of a watch then
+//     watches the key again, and reads it when the new watch has begun. So the state of a key is
+//     read in the same way at the beginning and after an interruption.
 //   - send.go puts requests on the stream without blocking the caller.
-//   - check.go finds out that a stream has fallen silent: once for the stream, not once for
+//   - check.go detects that a stream does not deliver any more: once for the stream, not once for
 //     each key.
-//   - over.go is such a stream over a clientv3.Watcher, for clients that are not plain: one whose Watcher
-//     is wrapped, by a namespace, say. There each watch costs what it costs etcd's client.
+//   - over.go is such a stream over a clientv3.Watcher, for clients that are not plain, for example
+//     because their Watcher is wrapped by a namespace. There each watch costs as much as in etcd's
+//     client.
 //
 // # Not guaranteed
 //
-// That a change is reported at once where a watch begins at a revision of the past, and other
-// keys were changed since: etcd serves it within 100 ms.
+// A change may not be reported at once if the watch begins at a past revision, and other keys were
+// changed since: etcd reports it within 100 ms.
 package stream

@@ -15,20 +15,20 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
-// lanes opens links over a Watcher. etcd's client puts watches whose contexts have the same metadata on
-// one stream, which may have other users: after a stream that fell silent, or whose token has expired, other
-// metadata make it open another one, to the next member.
+// lanes opens links over a Watcher. etcd's client puts watches whose contexts have the same
+// metadata on one stream, which may have other users. If a stream stops responding, or its token
+// has expired, other metadata make the client open another stream, to the next member.
 type lanes struct {
 	watcher         clientv3.Watcher
 	silent, expired int
 }
 
-// laneKey is that metadata. The server ignores it.
+// laneKey is the key of that metadata. The server ignores it.
 const laneKey = "eldest-stream"
 
-// most is how many streams that fell silent there are at most: the client keeps one for as long as it
-// lives if it could never open it. One whose token has expired was open, so the client drops it when its
-// last watch ends.
+// most is the maximum number of streams that are kept because they stopped responding: a client
+// that could never open a stream keeps it for as long as the client lives. A stream whose token has
+// expired was open, so the client drops it when its last watch ends.
 const most = 4
 
 func (l *lanes) open(ctx context.Context, last error) (Link, error) {
@@ -47,7 +47,7 @@ func (l *lanes) open(ctx context.Context, last error) (Link, error) {
 	return &over{ctx: ctx, watcher: l.watcher, news: make(chan news), cancels: make(map[int64]context.CancelFunc)}, nil
 }
 
-// over is a link over a Watcher: each of its watches is one of that, with a goroutine.
+// over is a link over a Watcher: each of its watches is one of the Watcher, with a goroutine.
 type over struct {
 	ctx     context.Context //nolint:containedctx // the link's life
 	watcher clientv3.Watcher
@@ -87,7 +87,7 @@ func (o *over) Send(r *pb.WatchRequest) error {
 	o.last++
 	o.cancels[id] = cancel
 	o.mu.Unlock()
-	// Answers are expected in the order of the requests, so the first one is waited for here.
+	// Answers are expected in the order of the requests, so Send waits for the first one.
 	if o.deliver(ctx, id, events, true) {
 		o.pumps.Go(func() {
 			defer o.end(id)
@@ -100,7 +100,7 @@ func (o *over) Send(r *pb.WatchRequest) error {
 	return o.ctx.Err()
 }
 
-// deliver has Recv return what the watch says next, and reports whether it goes on.
+// deliver makes Recv return the next message of the watch, and reports whether the watch continues.
 func (o *over) deliver(ctx context.Context, id int64, events clientv3.WatchChan, first bool) (goesOn bool) {
 	n := news{resp: &pb.WatchResponse{WatchId: id, Created: first}}
 	select {
@@ -115,7 +115,7 @@ func (o *over) deliver(ctx context.Context, id int64, events clientv3.WatchChan,
 		}
 		n.resp.Canceled, n.resp.CompactRevision = n.err != nil, resp.CompactRevision
 		n.resp.Events = resp.Events
-	case <-ctx.Done(): // while the client looks for a member to go on with, it does not close the channel
+	case <-ctx.Done(): // while the client searches for another member, it does not close the channel
 		return false
 	}
 	select {

@@ -7,13 +7,12 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// sender puts requests on a stream, in order: Send of a stream may block and must not be
-// called twice at a time. A nil sender drops what it is given: the next stream begins with
-// all watches.
+// sender puts requests on a stream, in order: Send of a stream may block and must not be called
+// concurrently. A nil sender drops its requests: the next stream begins with all watches.
 type sender struct {
 	mu    sync.Mutex
 	queue []*pb.WatchRequest
-	wake  chan struct{} // holds one while the queue is not empty
+	wake  chan struct{} // holds a value while the queue is not empty
 }
 
 func newSender() *sender { return &sender{wake: make(chan struct{}, 1)} }
@@ -31,7 +30,7 @@ func (o *sender) send(r *pb.WatchRequest) {
 	}
 }
 
-// run sends until ctx ends, as it does with the stream, and returns its cause.
+// run sends until ctx ends, which ends with the stream, and returns its cause.
 func (o *sender) run(ctx context.Context, to Link) error {
 	for {
 		select {

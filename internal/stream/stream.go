@@ -21,34 +21,35 @@ import (
 
 // Change is what a watch reports.
 type Change struct {
-	// Began, if positive, says that etcd has put the watch in place, and is all that the change
-	// says: the watch reports all that is done after this revision. It is the first report.
+	// Began, if positive, is the revision at which etcd has put the watch in place: the watch
+	// reports all later changes. It is in the first report, which has no other field.
 	Began int64
 	// Events are changes, in the order of their revisions, all of one revision together; Header is
-	// what etcd said of itself with them. They must not be changed.
+	// etcd's response header. They must not be changed.
 	Events []*mvccpb.Event
 	Header *pb.ResponseHeader
-	// Err says that the watch has ended, and why: a RefusedError, or the end of the stream,
-	// or that it could not be opened. Nothing is reported after it. Watch the key again, and
-	// read it when that watch has begun.
+	// Err is why the watch has ended: a RefusedError, the end of the stream, or that the stream
+	// could not be opened. Nothing is reported after it. Watch the key again, and read it when the
+	// new watch has begun.
 	Err error
 }
 
-// Request is what is watched.
+// Request is the range to watch, and how.
 type Request struct {
 	// Key and End are the range as etcd takes it; End "" means the one key.
 	Key, End string
-	// Deletions says that puts are not reported.
+	// Deletions is true if puts are not reported.
 	Deletions bool
-	// From is the first revision whose changes are reported; 0: from now on. Where the store has
-	// moved on since the revision etcd reports the first changes up to 100 ms late.
+	// From is the first revision whose changes are reported; 0: from now on. If the store has moved
+	// on since that revision, etcd reports the first changes up to 100 ms late.
 	From int64
-	// Checked says that the watcher finds out itself whether the watch still reports everything, see
+	// Checked is true if the watcher itself checks whether the watch still reports everything, see
 	// Interrupt: the stream need not be checked for it.
 	Checked bool
 }
 
-// RefusedError is the end of one watch: etcd has refused or ended it, and goes on with the others.
+// RefusedError is the end of one watch: etcd has refused or ended it, and continues with the
+// others.
 type RefusedError struct{ error }
 
 // Unwrap returns etcd's error.
@@ -66,27 +67,28 @@ func (e *SlowError) Unwrap() error { return eldest.ErrUnavailable }
 
 // Link is one stream of etcd's Watch API, such as a pb.Watch_WatchClient.
 type Link interface {
-	// Send and Recv are those of a gRPC stream. An error that Recv returns with a message, which says that
-	// a watch was cancelled, is why it was.
+	// Send and Recv are those of a gRPC stream. If Recv returns an error with a message that
+	// cancels a watch, the error is the reason for that.
 	Send(r *pb.WatchRequest) error
 	Recv() (*pb.WatchResponse, error)
 }
 
 // Config is what a Stream needs.
 type Config struct {
-	// Open opens a link that ends with ctx. last is why the one before has ended; nil for the first.
+	// Open opens a link that ends with ctx. last is why the previous link has ended; nil for the
+	// first.
 	Open func(ctx context.Context, last error) (Link, error)
 	// Revision asks a majority for the present revision, by a read of a key that is watched;
 	// see check.go. nil: never asked.
 	Revision func(ctx context.Context, key string) (int64, error)
-	// Check is the time between two checks of a stream, and Patience how long one may take, and
+	// Check is the time between two checks of a stream. Patience is how long a check may take, and
 	// the opening of a stream, and of a watch.
 	Check, Patience time.Duration
 	// Backoff gives the pauses between attempts to open a stream.
 	Backoff retry.Backoff
 }
 
-// Stream is the watches of one client. Made by New, ended by Close. All methods are safe
+// Stream has the watches of one client. Made by New, ended by Close. All methods are safe
 // for concurrent use.
 type Stream struct {
 	cfg  Config
@@ -99,10 +101,10 @@ type Stream struct {
 	newest  int64 // the newest revision that the stream has shown
 	started bool
 	out     *sender
-	cut     context.CancelCauseFunc // ends the link that is open; with out
-	// asked are the watches that etcd was asked for and has not answered yet, in the order of its
-	// answers; slow ends the stream where one takes too long. placed are those that are in place, by
-	// the IDs that etcd, or a proxy of it, has given them.
+	cut     context.CancelCauseFunc // ends the open link; set together with out
+	// asked are the watches that were requested and not answered yet, in the order in which etcd
+	// answers; slow ends the stream if an answer takes too long. placed are the watches in place,
+	// by the IDs that etcd, or a proxy of it, has given them.
 	asked  []*Watch
 	slow   *time.Timer
 	placed map[int64]*Watch
@@ -123,7 +125,7 @@ func New(cfg Config) *Stream {
 	return s
 }
 
-// Close ends all watches without telling them, and blocks until no report is running.
+// Close ends all watches without a report, and blocks until no report is running.
 func (s *Stream) Close() {
 	s.end()
 	s.done.Wait()
@@ -144,19 +146,19 @@ func (s *Stream) Watch(r Request, report func(Change)) *Watch {
 	return w
 }
 
-// Stop ends the watch. A report that is under way goes on, and may begin just now.
+// Stop ends the watch. A report that is running continues, and one may begin at this moment.
 func (w *Watch) Stop() {
 	s := w.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.watches, w)
 	if s.placed[w.id] == w {
-		s.cancel(w.id) // else when it is placed
+		s.cancel(w.id) // otherwise it is cancelled when it is placed
 	}
 }
 
-// Interrupt ends the link for the reason, if the watch is on it: it has not reported what it should. All that
-// is watched goes on with the next one.
+// Interrupt ends the link for the reason, if the watch is on it: the watch has not reported what it
+// should. All watches of the link end; those that are opened again are on the next link.
 func (w *Watch) Interrupt(reason error) {
 	s := w.stream
 	s.mu.Lock()
@@ -166,14 +168,14 @@ func (w *Watch) Interrupt(reason error) {
 	}
 }
 
-// cancel has etcd end a watch. The caller holds the mutex.
+// cancel requests the end of a watch. The caller holds the mutex.
 func (s *Stream) cancel(id int64) {
 	delete(s.placed, id)
 	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
 }
 
-// ask asks etcd for a watch, if a stream is open; else the next one begins with it. The caller
-// holds the mutex.
+// ask requests a watch from etcd, if a stream is open; otherwise the next stream begins with it.
+// The caller holds the mutex.
 func (s *Stream) ask(w *Watch) {
 	if s.out == nil {
 		return
@@ -210,11 +212,10 @@ func (s *Stream) run() {
 	}
 }
 
-// steady is how long a stream must have been open for its end to be no reason for a longer
-// pause.
+// steady is how long a stream must have been open so that its end does not lengthen the next pause.
 const steady = time.Second
 
-// interrupted ends all watches. Those that begin from now on wait for the next stream.
+// interrupted ends all watches. Watches that begin from now on wait for the next stream.
 func (s *Stream) interrupted(reason error) {
 	s.mu.Lock()
 	s.out, s.asked, s.placed, s.newest = nil, nil, nil, 0
@@ -226,7 +227,7 @@ func (s *Stream) interrupted(reason error) {
 	}
 }
 
-// once opens a stream, puts the watches that there are on it, and serves it until it ends.
+// once opens a stream, puts the existing watches on it, and serves it until it ends.
 func (s *Stream) once(last error) error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(s.ctx))
 	defer cancel(nil)
@@ -271,8 +272,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// received serves one message. An error ends the stream: it keeps the token with which it was
-// opened, and once that has expired nothing can be added.
+// received handles one message. An error ends the stream: a stream keeps the token with which it
+// was opened, and after the token has expired no watch can be added.
 func (s *Stream) received(resp *pb.WatchResponse, refused error) error {
 	w := s.addressee(resp)
 	if resp.Canceled {
@@ -305,7 +306,7 @@ func (s *Stream) received(resp *pb.WatchResponse, refused error) error {
 	return nil
 }
 
-// refusal is the error that etcd gave as the reason for which it ended a watch.
+// refusal returns the error that etcd gave as the reason for the end of a watch.
 func refusal(resp *pb.WatchResponse) error {
 	if resp.CompactRevision > 0 {
 		return rpctypes.ErrCompacted
@@ -317,8 +318,8 @@ func refusal(resp *pb.WatchResponse) error {
 	return status.Error(codes.FailedPrecondition, resp.CancelReason)
 }
 
-// addressee takes notice of a message, and returns the watch that it is for; nil: that was
-// stopped meanwhile, or it is about the stream.
+// addressee notes a message, and returns the watch that it is for; nil: the watch was stopped
+// meanwhile, or the message is about the stream.
 func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,7 +334,7 @@ func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 	}
 	_, wanted := s.watches[w]
 	switch {
-	case resp.Canceled: // one that is refused has no ID
+	case resp.Canceled: // a watch that is refused has no ID
 	case wanted:
 		w.id = resp.WatchId
 		s.placed[w.id] = w
@@ -346,8 +347,8 @@ func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 	return w
 }
 
-// state returns a key that is watched and not checked otherwise, if any is, and the newest revision that the
-// stream has shown.
+// state returns the key of a watch that is not checked otherwise, if there is one, and the newest
+// revision that the stream has shown.
 func (s *Stream) state() (key string, newest int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

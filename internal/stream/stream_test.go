@@ -30,7 +30,7 @@ func eachWay(t *testing.T, test func(t *testing.T, cli *clientv3.Client, way fun
 	}
 }
 
-// of makes a stream, whose links are changed by first, if that is not nil: the first of them.
+// of makes a stream. If first is not nil, it changes the first link.
 func of(t *testing.T, cli *clientv3.Client, way func(*stream.Config), first func(stream.Link) stream.Link) (s *stream.Stream, opened *atomic.Int32) {
 	cfg := stream.Config{
 		Open: func(ctx context.Context, _ error) (stream.Link, error) {
@@ -78,8 +78,8 @@ func take[T any](t *testing.T, ch <-chan T) (v T) {
 	return v
 }
 
-// Each change after the revision at which the watch begins, once, in order, of a key and of a range. An
-// interruption ends the watch, and the next one goes on from there.
+// Each change after the revision at which the watch begins is reported once, in order, for a key
+// and for a range. An interruption ends the watch, and the next watch continues from there.
 func TestEveryChangeOnce(t *testing.T) { eachWay(t, everyChangeOnce) }
 
 func everyChangeOnce(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) {
@@ -137,7 +137,7 @@ func everyChangeOnce(t *testing.T, cli *clientv3.Client, way func(*stream.Config
 	}
 	for _, w := range watches {
 		w.Stop()
-		w.Interrupt(errCut) // it is not on the stream any more, which goes on
+		w.Interrupt(errCut) // it is not on the stream any more, which continues
 	}
 	put()
 	next := make(chan stream.Change, 10)
@@ -150,8 +150,8 @@ func everyChangeOnce(t *testing.T, cli *clientv3.Client, way func(*stream.Config
 	}
 }
 
-// A stream that shows nothing of what a majority has agreed on is opened anew, and so is one that
-// does not put watches in place, or says what is not true any more.
+// A stream that does not show what a majority has committed is opened again, and so is one that
+// does not put watches in place, or shows revisions that do not exist any more.
 func TestSilentStream(t *testing.T) { eachWay(t, silentStream) }
 
 func silentStream(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) {
@@ -180,8 +180,8 @@ func silentStream(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) 
 	}
 }
 
-// A watch from a revision that is not there yet, that of the next write, is no reason to take the
-// stream for silent; nor is a stream asked that is checked otherwise.
+// A watch from a future revision, that of the next write, is no reason to treat the stream as
+// broken. A stream whose watches are all checked otherwise is not checked.
 func TestQuietEtcdIsNotSilent(t *testing.T) {
 	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t)
 	for _, way := range []func(*stream.Config){always, stream.Over(cli)} {
@@ -211,7 +211,7 @@ func TestQuietEtcdIsNotSilent(t *testing.T) {
 	}
 }
 
-// expired is a stream whose token has expired: etcd refuses what is added to it.
+// expired is a stream whose token has expired: etcd refuses new watches on it.
 type expired struct{ stream.Link }
 
 func (e expired) Recv() (*pb.WatchResponse, error) {
@@ -222,7 +222,8 @@ func (e expired) Recv() (*pb.WatchResponse, error) {
 	return resp, err
 }
 
-// A stream keeps the token with which it was opened. Once that has expired, all watches go on on a new one.
+// A stream keeps the token with which it was opened. After the token has expired, all watches
+// continue on a new stream.
 func TestExpiredToken(t *testing.T) { eachWay(t, expiredToken) }
 
 func expiredToken(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) {
@@ -240,7 +241,7 @@ func expiredToken(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) 
 	require.Positive(t, take(t, first).Began)
 }
 
-// What one watch is refused for ends that one alone.
+// The refusal of one watch ends only that watch.
 func TestRefusedWatch(t *testing.T) {
 	eachWay(t, func(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) {
 		resp, err := cli.Put(t.Context(), t.Name(), "v")
@@ -286,8 +287,8 @@ func (p proxied) Recv() (*pb.WatchResponse, error) {
 	return resp, err
 }
 
-// What happens to a key is reported to those who watch it, whatever IDs watches have; one that is stopped
-// before it is in place is cancelled then.
+// A change of a key is reported to the watches of that key, whatever their IDs. A watch that is
+// stopped before it is in place is cancelled then.
 func TestIDsOfAProxy(t *testing.T) {
 	eachWay(t, func(t *testing.T, cli *clientv3.Client, way func(*stream.Config)) {
 		s, _ := of(t, cli, way, func(l stream.Link) stream.Link { return proxied{l} })
@@ -312,7 +313,7 @@ func TestIDsOfAProxy(t *testing.T) {
 	})
 }
 
-// later is a stream of which nothing arrives after the first message.
+// later is a stream on which nothing arrives after the first message.
 type later struct {
 	stream.Link
 	over bool
@@ -326,7 +327,7 @@ func (l *later) Recv() (*pb.WatchResponse, error) {
 	return l.Link.Recv()
 }
 
-// future is a stream from a member that knows more than there is, as one does whose etcd was
+// future is a stream from a member with revisions that do not exist, like that of an etcd that was
 // restored from a backup.
 type future struct{ stream.Link }
 
@@ -338,7 +339,7 @@ func (f future) Recv() (*pb.WatchResponse, error) {
 	return resp, err
 }
 
-// deaf is a stream of which nothing arrives but its end.
+// deaf is a stream on which nothing arrives but its end.
 type deaf struct{ stream.Link }
 
 func (d deaf) Recv() (*pb.WatchResponse, error) {
@@ -349,7 +350,7 @@ func (d deaf) Recv() (*pb.WatchResponse, error) {
 	}
 }
 
-// Thousands of watches are one stream: no goroutine and less than a KiB each.
+// Thousands of watches share one stream: no goroutine and less than a KiB each.
 func TestManyWatches(t *testing.T) {
 	const many = 4000
 	cli := etcdtest.Shared(t).Client(t)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open returns a pidfd of a process, whose ID must be its own still.
+// Open returns a pidfd of a process, whose ID must still belong to it.
 func Open(pid int) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -18,14 +18,15 @@ func Open(pid int) (int, error) {
 	return fd, nil
 }
 
-// Parent returns a pidfd of the process that started this one. pid is its process ID, which another
-// process may have if the parent has died: then Parent returns an error.
+// Parent returns a pidfd of the process that started this one. pid is its process ID. If the parent
+// has died, another process may have that ID: then Parent returns an error.
 func Parent(pid int) (int, error) {
 	fd, err := Open(pid)
 	if err != nil {
 		return -1, err
 	}
-	// Only now: while it is the parent, the ID cannot be another's, so the pidfd is not either.
+	// After Open: while the process is the parent, no other process has its ID, so the pidfd is the
+	// parent's.
 	if os.Getppid() != pid {
 		_ = unix.Close(fd)
 		return -1, fmt.Errorf("process %d is not the parent, or has died", pid)
@@ -33,7 +34,8 @@ func Parent(pid int) (int, error) {
 	return fd, nil
 }
 
-// Dead blocks until the process is dead, and returns true, or until the time has passed.
+// Dead blocks until the process is dead, and returns true, or until the time has passed, and
+// returns false.
 func Dead(fd int, within time.Duration) bool {
 	for until := time.Now().Add(within); ; {
 		left := max(0, time.Until(until))

@@ -14,5 +14,5 @@ func Open(int) (int, error) { return -1, fmt.Errorf("%w: no pidfd", errors.ErrUn
 // Parent is not supported here.
 func Parent(pid int) (int, error) { return Open(pid) }
 
-// Dead reports false: without a pidfd it cannot be known.
+// Dead returns false: without a pidfd the death of a process cannot be detected.
 func Dead(int, time.Duration) bool { return false }

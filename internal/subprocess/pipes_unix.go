@@ -17,8 +17,8 @@ const (
 	ReportsFD = 4
 )
 
-// Start starts cmd, by a call of start, with the subprocess's ends as its first extra files. It returns
-// the ends of this process, which the caller closes.
+// Start starts cmd by calling start, with the subprocess's ends as its first extra files. It
+// returns the ends of this process, which the caller must close.
 func Start(cmd *exec.Cmd, start func() error) (orders, reports *os.File, err error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
@@ -42,8 +42,8 @@ func Start(cmd *exec.Cmd, start func() error) (orders, reports *os.File, err err
 // ErrNotStarted is returned by Inherit in a process that Start did not start.
 var ErrNotStarted = errors.New("this process was not started by package subprocess")
 
-// Inherit prepares the subprocess's ends: they do not block, and processes that it starts do not get
-// them.
+// Inherit prepares the subprocess's ends: they do not block, and are not passed on to processes
+// that the subprocess starts.
 func Inherit() error {
 	for _, fd := range []int{OrdersFD, ReportsFD} {
 		var stat unix.Stat_t
@@ -61,8 +61,8 @@ func Inherit() error {
 // Orders reads the orders. The zero value is ready for use.
 type Orders struct{ partial []byte }
 
-// Read returns the lines that are there, without their ends. It does not block. more is false once
-// there can be no more of them.
+// Read returns the lines that have arrived, without their ends. It does not block. more is false if
+// no further line can arrive.
 func (o *Orders) Read() (lines [][]byte, more bool, err error) {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -88,7 +88,7 @@ func (o *Orders) Read() (lines [][]byte, more bool, err error) {
 
 // Offer writes a line to a pipe of os.Pipe if there is room for it, and otherwise returns an error
 // at once. A line of at most 4,096 bytes (PIPE_BUF on Linux) is written in one piece or not at all.
-// A write deadline would not do: on a busy machine it can have passed before the first attempt.
+// A write deadline is not suitable: on a busy machine it can have passed before the first attempt.
 func Offer(to *os.File, line []byte) error {
 	raw, err := to.SyscallConn()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// role says which of the two processes of TestDead this one is.
+// role is the environment variable with the role of a process of TestDead.
 const role = "SUBPROCESS_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestDead: the end of the parent is seen, and not before.
+// TestDead: the end of the parent is detected, and not before it.
 func TestDead(t *testing.T) {
 	parent := exec.Command("/proc/self/exe")
 	parent.Env = append(os.Environ(), role+"=parent")
@@ -62,14 +62,16 @@ func TestDead(t *testing.T) {
 	require.Equal(t, "dead true", said())
 }
 
-// TestNotTheParent: another process's end says nothing, and a process that was not started so has no orders.
+// TestNotTheParent: Parent fails for another process, and a process that Start did not start has no
+// orders.
 func TestNotTheParent(t *testing.T) {
 	_, err := subprocess.Parent(os.Getpid())
 	require.ErrorContains(t, err, "not the parent")
 	require.ErrorIs(t, subprocess.Inherit(), subprocess.ErrNotStarted)
 }
 
-// TestOffer: lines are written until the pipe is full; then nothing waits, and no part is written.
+// TestOffer: lines are written until the pipe is full. Then Offer does not wait, and writes no part
+// of a line.
 func TestOffer(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

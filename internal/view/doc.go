@@ -1,3 +1,3 @@
-// Package view has the queue of an election as the changes of its keys add up to. It sends
-// nothing: package internal/watch brings the changes.
+// Package view builds the queue of an election from the changes of its keys. It sends nothing:
+// package internal/watch delivers the changes.
 package view

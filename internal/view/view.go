@@ -12,11 +12,12 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// View is a queue. Keys that are not those of candidates are ignored: they may belong to an
-// election whose name starts with this one's and a slash.
+// View is a queue. Keys that are not candidates' keys are ignored: they may belong to an election
+// whose name starts with this one's and a slash.
 //
-// Invariant: Queue is sorted by create revision, and by key where keys were put by hand in one
-// transaction, strictly; it holds the queue as it was at Revision, and nothing of any other.
+// Invariant: Queue is sorted by create revision, and by key if keys were put manually in one
+// transaction, strictly. It is the queue as it was at Revision, and has nothing of any other
+// revision.
 type View struct {
 	Election string
 	// Foreign, if set, is called for each change of a key that is not a candidate's.
@@ -25,7 +26,7 @@ type View struct {
 	Queue    []*mvccpb.KeyValue
 }
 
-// Reset takes a snapshot, in which each key is there once.
+// Reset replaces the view by a snapshot, in which each key occurs once.
 func (v *View) Reset(revision int64, kvs []*mvccpb.KeyValue) {
 	v.Revision, v.Queue = revision, v.Queue[:0]
 	for _, kv := range kvs {
@@ -36,7 +37,7 @@ func (v *View) Reset(revision int64, kvs []*mvccpb.KeyValue) {
 	slices.SortFunc(v.Queue, older)
 }
 
-// Change takes all events of one revision.
+// Change applies all events of one revision.
 func (v *View) Change(revision int64, events []*clientv3.Event) {
 	v.Revision = revision
 	for _, ev := range events {
@@ -58,8 +59,8 @@ func (v *View) put(kv *mvccpb.KeyValue) {
 }
 
 func (v *View) remove(key []byte) {
-	// A deletion event does not name the life that ended, so the key is looked
-	// for. The leader's, at the front, is found at once.
+	// A deletion event does not name the life that ended, so the key is searched for. The leader's
+	// key, at the front, is found at once.
 	if i := slices.IndexFunc(v.Queue, func(kv *mvccpb.KeyValue) bool { return bytes.Equal(kv.Key, key) }); i >= 0 {
 		v.Queue = slices.Delete(v.Queue, i, i+1)
 	}
@@ -77,9 +78,9 @@ func (v *View) Leader() *mvccpb.KeyValue {
 	return v.Queue[0]
 }
 
-// Probe returns a read by which to find out whether the changes still arrive, of the leader's
-// key or, where nobody leads, of what was put last into the range (there may be foreign keys),
-// and a function that reports whether the view has come as far as the answer.
+// Probe returns a read that checks whether the changes still arrive, and a function that reports
+// whether the view is as new as its answer. It reads the leader's key; if there is no leader, the
+// key of the range that was put last (there may be foreign keys).
 func (v *View) Probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	leader := v.Leader()
 	if leader == nil {
@@ -96,7 +97,7 @@ func (v *View) Probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	}
 }
 
-// shows reports whether the view has come as far as the keys of an answer.
+// shows reports whether the view is as new as the keys of an answer.
 func (v *View) shows(answer clientv3.OpResponse) bool {
 	for _, kv := range answer.Get().Kvs {
 		at, present := v.find(kv)

@@ -15,16 +15,15 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// store is the naive model: every key with what etcd knows of it, and no order.
+// store is the simple model: every key as etcd has it, without an order.
 type store struct {
 	revision int64
 	keys     map[string]*mvccpb.KeyValue
 }
 
-// commit applies one transaction of up to four changes and returns its events, in
-// whatever order.
+// commit applies one transaction of up to four changes and returns its events, in any order.
 func (s *store) commit(r *rand.Rand, names []string) []*clientv3.Event {
-	s.revision += 1 + r.Int64N(3) // others write as well
+	s.revision += 1 + r.Int64N(3) // other clients write as well
 	var events []*clientv3.Event
 	for _, i := range r.Perm(len(names))[:1+r.IntN(4)] {
 		name := names[i]
@@ -69,8 +68,8 @@ func (s *store) snapshot(r *rand.Rand) []*mvccpb.KeyValue {
 	return kvs
 }
 
-// Whatever happens, in whatever order the events of one transaction come, and
-// whenever a snapshot takes the place of changes that were missed: the view is the queue.
+// The view is the queue after any changes, with the events of one transaction in any order, and
+// with snapshots at any time in place of changes that were missed.
 func TestViewIsTheQueue(t *testing.T) {
 	t.Parallel()
 	const election = "e"
@@ -110,7 +109,7 @@ func TestViewIsTheQueue(t *testing.T) {
 	}
 }
 
-// What was handed out does not change with the view.
+// A value that was returned does not change with the view.
 func TestLeadersAreIndependentOfTheView(t *testing.T) {
 	v := view.View{Election: "e"}
 	put := func(lease, create, mod int64, value string) *clientv3.Event {

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An etcd that was restored from a backup has fewer revisions than were told, and its answers
-// agree with what is known of the past. The watch waits for revisions that have been; so it is
-// opened anew, and the target is told where history stands.
+// An etcd that was restored from a backup has a lower revision than the target has received, and
+// its answers agree with the known past. The watch would wait until the revisions that were
+// received before come again. So it is opened again, and the target receives a snapshot of the
+// present revision.
 //
-// Broken by judging an answer by its keys alone.
+// Fails if an answer is judged by its keys alone.
 func TestHistoryWentBack(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)

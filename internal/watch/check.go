@@ -14,32 +14,31 @@ import (
 
 var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrUnavailable)
 
-// grace is what a stream has at least to tell what an answer knew before it; a busy machine
-// takes tens of milliseconds, and that is no reason to open another one.
+// grace is the shortest time in which a stream must deliver a change that an answer has shown. A
+// busy machine takes tens of milliseconds, and that is no reason to open another stream.
 const grace = 100 * time.Millisecond
 
-// recheck asks etcd, now and then, whether a stream still tells everything. It
-// belongs to one following; only the request runs on a goroutine of its own.
-// Between two requests, most of the time that is, it holds a timer and no more.
+// recheck asks etcd at intervals whether a stream still delivers every change. It belongs to one
+// following; only the request runs on a goroutine of its own. Between two requests, which is most
+// of the time, it holds only a timer.
 type recheck struct {
 	source *Source
 	probe  func() (clientv3.Op, func(clientv3.OpResponse) bool)
-	timer  *time.Timer // nil: no rechecks
-	// answers delivers what is to be judged; nil between two requests.
+	timer  *time.Timer // nil: no checks
+	// answers delivers the answer to judge; nil between two requests.
 	answers chan *answer
-	// cancel ends the request that is under way, whose goroutine will send an
-	// answer; nil if there is none.
+	// cancel ends the request under way, whose goroutine will send an answer; nil if there is none.
 	cancel context.CancelFunc
 	// doubted is an answer that contradicted the stream; nil if none does.
 	doubted *answer
 }
 
-// answer is what came of one probe.
+// answer is the outcome of one probe.
 type answer struct {
 	resp      clientv3.OpResponse
 	err       error
 	confirmed func(clientv3.OpResponse) bool
-	// known is the revision that the target knew when the probe was sent.
+	// known is the revision that the target had received when the probe was sent.
 	known int64
 }
 
@@ -51,7 +50,7 @@ func newCheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bo
 	return r
 }
 
-// due delivers when it is time to ask; never, without rechecks.
+// due returns a channel that delivers when it is time to ask; nil without checks.
 func (r *recheck) due() <-chan time.Time {
 	if r.timer == nil {
 		return nil
@@ -59,8 +58,8 @@ func (r *recheck) due() <-chan time.Time {
 	return r.timer.C
 }
 
-// ask sends a probe, or hands a doubted answer in for the second time. known is the
-// revision that the target knows.
+// ask sends a probe, or submits a doubted answer for a second judgement. known is the revision that
+// the target has received.
 func (r *recheck) ask(ctx context.Context, known int64) {
 	s, answers := r.source, make(chan *answer, 1)
 	r.answers = answers
@@ -77,15 +76,15 @@ func (r *recheck) ask(ctx context.Context, known int64) {
 	}()
 }
 
-// over notes that the answer has been received. Invariant: whoever receives it says so at
-// once, or stop would wait for another one.
+// over notes that the answer has been received. Invariant: it is called right after each receive
+// from answers, or stop would wait for another answer.
 func (r *recheck) over() {
 	r.release()
 	r.answers = nil
 }
 
-// judge takes an answer in. One that contradicts the stream is judged again after
-// a moment: by then, what the stream had under way has arrived.
+// judge judges an answer. An answer that contradicts the stream is judged again after a short time:
+// by then the changes that the stream had under way have arrived.
 func (r *recheck) judge(a *answer) error {
 	if a.err != nil {
 		return a.err
@@ -107,7 +106,7 @@ func (r *recheck) judge(a *answer) error {
 	return nil
 }
 
-// stop ends the recheck and waits for its goroutine.
+// stop ends the check and waits for its goroutine.
 func (r *recheck) stop() {
 	if r.timer != nil {
 		r.timer.Stop()
@@ -117,7 +116,7 @@ func (r *recheck) stop() {
 	}
 }
 
-// release gives up the request that is under way, and reports whether there was one.
+// release cancels the request under way, and reports whether there was one.
 func (r *recheck) release() bool {
 	if r.cancel == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// probe is one that reads "k/p" and is judged by agrees. From now on there are rechecks.
+// probe returns a probe that reads "k/p" and is judged by agrees. It also switches the checks on.
 func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	s.WatchCheck = recheck
 	return func() (clientv3.Op, func(clientv3.OpResponse) bool) {
@@ -23,7 +23,7 @@ func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpR
 	}
 }
 
-// hearing has f told the revision of each change before the target is.
+// hearing makes the target call f with the revision of each change before its Change.
 func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	change := target.Change
 	target.Change = func(revision int64, events []*mvccpb.Event) bool {
@@ -33,7 +33,7 @@ func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	return target
 }
 
-// TestWatchCheckThatAgrees: a plain request now and then, and nobody is told.
+// TestWatchCheckThatAgrees: a plain request is sent at intervals, and the target is not called.
 func TestWatchCheckThatAgrees(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
@@ -55,9 +55,9 @@ func TestWatchCheckThatAgrees(t *testing.T) {
 	})
 }
 
-// TestWatchCheckDoubtsTwice: an answer that contradicts the stream may be younger than
-// it. It is judged again after a moment; only then is the stream deaf, and the
-// watch opened on another one.
+// TestWatchCheckDoubtsTwice: an answer that contradicts the stream may be newer than the stream. It
+// is judged again after a short time. Only if it still contradicts the stream is the watch opened
+// on another stream.
 func TestWatchCheckDoubtsTwice(t *testing.T) {
 	for name, arrives := range map[string]bool{"the change arrives": true, "the stream is deaf": false} {
 		t.Run(name, func(t *testing.T) {
@@ -99,10 +99,10 @@ func TestWatchCheckDoubtsTwice(t *testing.T) {
 	}
 }
 
-// TestStoppedFollowerTakesInBeforeItJudges: a process that was stopped between doubt and
-// judgement finds the change that it missed, and the time of the judgement, both at once.
+// TestStoppedFollowerTakesInBeforeItJudges: a process that was stopped between the two judgements
+// finds the missing change and the due judgement at the same time, and handles the change first.
 func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
-	for range 30 { // which of the two it takes first is drawn
+	for range 30 { // which of the two it takes first is random
 		play(t, func(t *testing.T, s *stage) {
 			agrees := true
 			target := hearing(s.target(0), func(revision int64) {
@@ -130,9 +130,9 @@ func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
 	}
 }
 
-// TestEnoughBesideAnAnswer: what is taken in before an answer is judged may be enough.
+// TestEnoughBesideAnAnswer: a change that is handled before an answer is judged may be enough.
 func TestEnoughBesideAnAnswer(t *testing.T) {
-	for range 30 { // which of the two it takes first is drawn
+	for range 30 { // which of the two it takes first is random
 		play(t, func(t *testing.T, s *stage) {
 			target := hearing(s.target(12), func(revision int64) {
 				if revision == 11 {
@@ -153,8 +153,8 @@ func TestEnoughBesideAnAnswer(t *testing.T) {
 	}
 }
 
-// TestSlowWatchCheckDelaysNoChange: changes go on being told while a recheck waits
-// for its answer, which is for nobody then.
+// TestSlowWatchCheckDelaysNoChange: changes are reported while a check waits for its answer. The
+// late answer has no effect.
 func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
@@ -174,8 +174,8 @@ func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 	})
 }
 
-// TestRegression9SilentEtcd: rechecks that nobody answers are silence, which is
-// told within WatchCheck + 4 Timeout, and not while a single one was lost.
+// TestRegression9SilentEtcd: etcd counts as unavailable within WatchCheck + 4 Timeout if no check
+// is answered. It does not if a single check was lost.
 func TestRegression9SilentEtcd(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
@@ -193,7 +193,7 @@ func TestRegression9SilentEtcd(t *testing.T) {
 		go func() {
 			for {
 				select {
-				case <-s.reads: // and no answer
+				case <-s.reads: // not answered
 				case <-told:
 					return
 				}

@@ -16,15 +16,15 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// deny refuses the watch, as a member does by what it knows of permissions.
+// deny refuses the watch, as a member does according to its own copy of the permissions.
 func (o *opening) deny() {
 	o.ch <- clientv3.WatchResponse{Canceled: true, CancelReason: rpctypes.ErrPermissionDenied.Error()}
 }
 
-// What one member refuses and etcd permits is tried again; the target knows what the read
-// has shown meanwhile.
+// A watch that one member refuses and etcd permits is opened again. Meanwhile the target receives
+// the answer of a read.
 //
-// Broken by believing the member.
+// Fails if the refusal of one member is final.
 func TestDeniedByOneMember(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -40,7 +40,7 @@ func TestDeniedByOneMember(t *testing.T) {
 	})
 }
 
-// What etcd refuses as well is refused for good, at once.
+// If etcd refuses the read as well, Follow fails at once.
 func TestDeniedByAll(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		begun := time.Now()
@@ -53,8 +53,8 @@ func TestDeniedByAll(t *testing.T) {
 	})
 }
 
-// Something that lets reads pass and no watches is not waited for, but each time anew: a
-// member may lag more than once.
+// If reads are permitted and watches are refused, Follow fails after a while. The time starts again
+// after each watch that is permitted: a member may lag more than once.
 func TestDeniedForTooLong(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		denied := func(result <-chan error, limit time.Duration) error {
@@ -85,11 +85,11 @@ func TestDeniedForTooLong(t *testing.T) {
 	})
 }
 
-// What ends a stream for all who share it is not etcd's last word: it may be a balancer's.
-// That a read is refused as well is, if it is repeated, and for however short a time the source
-// waits for a silent member.
+// An error that ends a stream for all its users is not final: it may come from a balancer. The
+// refusal of a read is final if it is repeated, however short the time is for which the source
+// waits for a member that does not respond.
 //
-// Broken by believing what ends a watch.
+// Fails if the error that ends a watch is final.
 func TestRefusedOnTheWay(t *testing.T) {
 	forbidden := status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
 	play(t, func(t *testing.T, s *stage) {
@@ -101,7 +101,7 @@ func TestRefusedOnTheWay(t *testing.T) {
 		(<-s.reads).fail(forbidden)
 		(<-s.reads).answer(11)
 		s.place(t, 12).deny()
-		<-s.watches // nor is it the last word of etcd's
+		<-s.watches // nor is etcd's refusal of a watch final
 		require.Len(t, s.told(), 6)
 		begun := time.Now()
 		for {
@@ -121,14 +121,14 @@ func TestRefusedOnTheWay(t *testing.T) {
 	})
 }
 
-// A member that is cut off has not heard of a permission that was granted, and refuses what
-// etcd permits, until it is back. Seen on a stream that is open already: for a new one
-// etcd's client has a token made, and the member waits until it knows that.
+// A partitioned member has not received a permission that was granted. It refuses what etcd permits
+// until it has caught up. This is visible only on a stream that is open already: for a new stream
+// etcd's client requests a token, and the member waits until it has received that.
 //
-// Broken by believing the member.
+// Fails if the refusal of one member is final.
 func TestMemberThatLagsInPermissions(t *testing.T) {
 	t.Parallel()
-	// It goes on as the follower of a leader for an election timeout at least.
+	// The partitioned member continues as a follower for at least an election timeout.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Election: 2 * time.Second})
 	ctx := etcdtest.Context(t)
 	leader, err := c.Leader(ctx)
@@ -158,10 +158,11 @@ func TestMemberThatLagsInPermissions(t *testing.T) {
 
 	s := source(cli)
 	s.Watcher = as("app", lags)
-	// It asks often: the member is believed in the end, and must be back before that.
+	// The attempts are frequent: the refusal becomes final after a while, and the member must be
+	// back before that.
 	s.Backoff = func(int) time.Duration { return 20 * time.Millisecond }
 	follow(t, s, held)
-	_, err = root.Get(ctx, held.Key) // so that the permission takes one request
+	_, err = root.Get(ctx, held.Key) // so that granting the permission takes one request
 	require.NoError(t, err)
 	require.NoError(t, c.Cut(lags))
 	permit(root, target)

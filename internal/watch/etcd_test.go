@@ -16,12 +16,13 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// source is one on real etcd to which a busy machine is not silence.
+// source returns a Source on real etcd whose time-outs a busy machine does not exceed.
 func source(cli *clientv3.Client) *watch.Source {
 	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: etcdtest.Patience / 4, WatchCheck: etcdtest.Patience / 4}
 }
 
-// wary is one that takes etcd for silent quickly, and sometimes wrongly.
+// wary returns a Source with short time-outs: etcd counts as unavailable soon, and sometimes
+// wrongly.
 func wary(cli *clientv3.Client) *watch.Source {
 	s := source(cli)
 	s.Timeout, s.WatchCheck = 300*time.Millisecond, 300*time.Millisecond
@@ -40,8 +41,8 @@ func prefix(t *testing.T) watch.Target {
 	return watch.Target{Key: key, End: clientv3.GetPrefixRangeEnd(key)}
 }
 
-// TestFollowUnderWrites: snapshot and changes together are the store, with writers
-// at work from before the start.
+// TestFollowUnderWrites: snapshot and changes together equal the store, while writers write from
+// before the start.
 func TestFollowUnderWrites(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	target := prefix(t)
@@ -84,7 +85,7 @@ func TestFollowUnderWrites(t *testing.T) {
 	}
 }
 
-// TestMemberRestartOnEtcd: nothing that was written is missed.
+// TestMemberRestartOnEtcd: no write is missed.
 func TestMemberRestartOnEtcd(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -103,12 +104,11 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 	}
 }
 
-// TestRegression9BlackHoledStream: the member that carries the watch swallows
-// everything, without a word. The recheck finds out through another member, and
-// the watch goes on there.
+// TestRegression9BlackHoledStream: the member that carries the watch drops all traffic and closes
+// no connection. The check gets its answer from another member, and the watch continues there.
 func TestRegression9BlackHoledStream(t *testing.T) {
 	t.Parallel()
-	// It elects with patience: a busy machine's elections would refuse the writes, and move
+	// The election timeout is long: elections on a busy machine would refuse the writes, and move
 	// the watch.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond})
 	writer := c.Client(t)
@@ -116,14 +116,15 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 	s := wary(h.Client(t))
 	target := prefix(t)
 	p := follow(t, s, target)
-	// swallowed has the member that carries the watch swallow everything, and reports whether that is what
-	// interrupted it: on a busy machine it may have been on its way to another one.
+	// swallowed makes the proxy of the member that carries the watch drop everything, and reports
+	// whether that interrupted the watch: on a busy machine the watch may have been moving to
+	// another member.
 	swallowed := func(attempt int) bool {
 		before := make([]int64, c.Size())
 		for i := range before {
 			before[i] = h.Proxy(i).Stats().Passed.Outbound
 		}
-		// As many events as no handshake has frames.
+		// More events than any handshake has frames.
 		const events = 50
 		for i := range events {
 			value := fmt.Sprint("x", attempt, i)
@@ -153,8 +154,9 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 		require.Less(t, attempt, 10, "the fault was not met")
 	}
 
-	// The picture may have been read before the next watch was in place, and that one may
-	// have met the silent member again. Once it is in place, it goes on undisturbed.
+	// The snapshot may have been read before the next watch was in place, and that watch may have
+	// met the member that does not respond again. Once it is in place, it is not interrupted any
+	// more.
 	undisturbed := func(i int) bool {
 		before := len(p.interruptions())
 		value := fmt.Sprint("y", i)
@@ -168,8 +170,8 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 	}
 }
 
-// TestMemberWithoutLeader: a member that was cut off from the others says so, and
-// the watch moves on.
+// TestMemberWithoutLeader: a partitioned member reports that it has no leader, and the watch moves
+// to another member.
 func TestMemberWithoutLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
@@ -212,7 +214,7 @@ func gone(ctx context.Context, s *watch.Source, l watch.Life) outcome {
 	return outcome{revision, err}
 }
 
-// TestGoneOnEtcd: by deletion, by the end of the lease, and by a put from outside.
+// TestGoneOnEtcd: a life ends by deletion, by the end of the lease, and by a put from outside.
 func TestGoneOnEtcd(t *testing.T) { eachWay(t, goneOnEtcd) }
 
 func goneOnEtcd(t *testing.T, of func(*watch.Source) *watch.Source) {
@@ -237,7 +239,7 @@ func goneOnEtcd(t *testing.T, of func(*watch.Source) *watch.Source) {
 				token := put(t, cli, key, "v", clientv3.WithLease(lease.ID))
 				life := watch.Life{Key: key, Token: eldest.Token(token), Lease: int64(lease.ID)}
 				if before {
-					life.Known = token // and it ends before anybody looks
+					life.Known = token // and it ends before the watch begins
 				}
 				result := make(chan outcome, 1)
 				look := func() { result <- gone(etcdtest.Context(t), s, life) }
@@ -256,7 +258,7 @@ func goneOnEtcd(t *testing.T, of func(*watch.Source) *watch.Source) {
 					continue
 				}
 				require.NoError(t, got.err)
-				require.GreaterOrEqual(t, got.revision, ended) // not its very revision if the look began after the end
+				require.GreaterOrEqual(t, got.revision, ended) // greater if the watch began after the end
 			}
 		})
 	}
@@ -283,7 +285,7 @@ func goneThenCreatedAnew(t *testing.T, of func(*watch.Source) *watch.Source) {
 	require.ErrorIs(t, got.err, context.DeadlineExceeded, "the new one lives")
 }
 
-// TestClosedClient ends a watch that is going on, and one that begins.
+// TestClosedClient: closing the client ends a running watch, and one that begins afterwards.
 func TestClosedClient(t *testing.T) {
 	t.Parallel()
 	eachWay(t, closedClient)
@@ -304,8 +306,8 @@ func closedClient(t *testing.T, of func(*watch.Source) *watch.Source) {
 	}
 }
 
-// TestGoneUnderFaults: whatever happens to the members and the network, a life that goes on is not
-// taken for one that has ended, and its end is told.
+// TestGoneUnderFaults: under faults of the members and the network, a life that has not ended is
+// not reported as ended, and its end is reported.
 func TestGoneUnderFaults(t *testing.T) {
 	t.Parallel()
 	eachWay(t, goneUnderFaults)

@@ -17,41 +17,40 @@ import (
 	"github.com/eldest-io/eldest/internal/stream"
 )
 
-// errEnough travels from a target that has seen enough up to Follow.
+// errEnough is returned up to Follow when the target has seen enough.
 var errEnough = errors.New("enough")
 
-// Target is what Follow follows, and who is told. The functions are called one
-// at a time, on the goroutine of Follow; those that return enough end Follow.
+// Target is the range that Follow follows, and the functions that it calls. They are called one at
+// a time, on the goroutine of Follow; those that return enough end Follow.
 type Target struct {
 	// Key and End are the range as etcd takes it; End "" means the one key.
 	Key, End string
-	// Snapshot is given the range as it was at resp.Header.Revision: at the
-	// start and after each interruption.
+	// Snapshot receives the range as it was at resp.Header.Revision: at the start and after each
+	// interruption.
 	Snapshot func(resp *clientv3.GetResponse) (enough bool)
-	// Change is given all changes made at one revision, which is greater than
-	// that of the last snapshot and of every change before.
+	// Change receives all changes of one revision, which is greater than that of the last snapshot
+	// and of every earlier change.
 	Change func(revision int64, events []*mvccpb.Event) (enough bool)
-	// Header is given what etcd says of itself with each change, right before Change. It
-	// may be nil; what it is given must not be changed.
+	// Header receives etcd's response header of each change, right before Change. It may be nil;
+	// the header must not be changed.
 	Header func(*etcdserverpb.ResponseHeader)
-	// Interrupted is called with the reason for which the picture is no longer kept up. The next
-	// call is Snapshot. May be nil.
+	// Interrupted is called with the reason why changes are no longer reported. The next call is
+	// Snapshot. May be nil.
 	Interrupted func(reason error)
-	// Probe gives a read by which to check that the stream is not silent, and a
-	// function that reports whether its answer agrees with the changes so far. The
-	// function may be called again, when more changes have come. nil: the stream is checked as a
-	// whole.
+	// Probe returns a read with which to check that the stream still delivers changes, and a
+	// function that reports whether the answer of the read agrees with the changes so far. The
+	// function may be called again, after more changes. nil: the stream is checked as a whole.
 	Probe func() (read clientv3.Op, confirmed func(answer clientv3.OpResponse) bool)
 }
 
-// Follow keeps a target informed until ctx ends (it returns the cause), the
-// target has seen enough (nil), etcd refuses for good, for want of permission, say, or the
-// client was closed (that error). The last word is that of a read: why a watch ended, or
-// was refused, is no more than a reason to ask.
+// Follow keeps a target up to date until ctx ends (it returns the cause), the target has seen
+// enough (nil), etcd refuses permanently, for example because a permission is missing, or the
+// client was closed (that error). Only the answer of a read is final: the end or the refusal of a
+// watch is just a reason to read.
 //
-// When the target has seen enough, its watch stays open until ctx ends, which the
-// caller sees to. Taking leave of etcd would delay the request with which most callers
-// act on what they have seen: both go through the same client to the same member.
+// When the target has seen enough, its watch stays open until ctx ends, which the caller must
+// ensure. Cancelling the watch at once would delay the request with which most callers react to
+// what they have seen: both go through the same client to the same member.
 func (s *Source) Follow(ctx context.Context, t Target) error {
 	on := s.Stream()
 	f := following{source: s, target: t, stream: on.Stream}
@@ -70,15 +69,15 @@ func (s *Source) Follow(ctx context.Context, t Target) error {
 	return err
 }
 
-// steady is how long a watch must have been in place for its end to be no reason
-// for a longer pause: a server that ends each watch at once is not to be hammered.
+// steady is how long a watch must have been in place so that its end does not lengthen the next
+// pause. A server that ends each watch at once must not be flooded with requests.
 const steady = time.Second
 
-// following is the work of one Follow: one watch after the other, each from its
-// opening to its interruption.
+// following is the work of one Follow: one watch after the other, each from its opening to its
+// interruption.
 //
-// Invariant: while a watch is consumed, the target knows everything up to revision,
-// and nothing after it.
+// Invariant: while a watch is consumed, the target has received everything up to revision, and
+// nothing after it.
 type following struct {
 	source   *Source
 	target   Target
@@ -86,7 +85,7 @@ type following struct {
 	watch    *stream.Watch
 	news     *inbox // of the watch
 	revision int64
-	inPlace  time.Time // since when the watch was; zero: it never was
+	inPlace  time.Time // since when the watch was in place; zero: it never was
 	// refused is since when each watch was refused, although reads are answered; zero if the
 	// last one was not.
 	refused time.Time
@@ -126,16 +125,17 @@ func (f *following) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// final reports whether following again cannot help. A refusal to a read is final, for ask
-// has asked often enough. That to a watch is not.
+// final reports whether following again cannot help. The refusal of a read is final, because ask
+// has repeated the read often enough. The refusal of a watch is not.
 func (s *Source) final(ctx context.Context, err error) bool {
 	var refused *stream.RefusedError
 	return errors.Is(err, eldest.ErrClosed) || rpcerr.ClientClosed(ctx, s.KV, err) ||
 		rpcerr.Refused(err) && !errors.As(err, &refused)
 }
 
-// start waits until the watch is in place, and hands the first picture over: it is linearizable, so not
-// older than the revision at which the watch was put in place. Nothing can fall between the two.
+// start waits until the watch is in place, and then hands the first snapshot over. The snapshot is
+// linearizable, so it is not older than the revision at which the watch was put in place. No change
+// is missed between the two.
 func (f *following) start(ctx context.Context) error {
 	var first stream.Change
 	select {
@@ -152,10 +152,9 @@ func (f *following) start(ctx context.Context) error {
 		}
 		return first.Err
 	}
-	// By a balancer on the way, or by the member's own copy of who may what, which may
-	// lag: permission was granted just now, or the member was cut off. All of etcd is
-	// asked, by a read for which the same permission is needed, and the target knows the
-	// answer meanwhile.
+	// The refusal may come from a balancer, or from a member whose copy of the permissions lags:
+	// permission was granted just now, or the member was partitioned. A quorum is read, which needs
+	// the same permission, and the target receives the answer meanwhile.
 	if err := f.snapshot(ctx); err != nil {
 		return err
 	}
@@ -188,8 +187,8 @@ func (f *following) snapshot(ctx context.Context) error {
 	return nil
 }
 
-// consume hands changes over until the watch ends or turns out to be silent.
-// WatchChecks run beside it, so that a slow one delays no change.
+// consume hands changes over until the watch ends or is found not to deliver changes. WatchChecks
+// run concurrently, so that a slow one delays no change.
 func (f *following) consume(ctx context.Context) error {
 	r := newCheck(f.source, f.target.Probe)
 	defer r.stop()
@@ -205,8 +204,8 @@ func (f *following) consume(ctx context.Context) error {
 			r.ask(ctx, f.revision)
 		case a := <-r.answers:
 			r.over()
-			// What has come by now is taken in before: a process that was stopped finds
-			// both here, and must not take a stream that was waiting for one that is silent.
+			// Changes that have arrived are handled first. A process that was stopped finds both
+			// here, and must not take a stream with waiting changes for one that delivers nothing.
 			if err := f.takeIn(); err != nil {
 				return err
 			}
@@ -218,7 +217,7 @@ func (f *following) consume(ctx context.Context) error {
 	}
 }
 
-// takeIn takes in what the watch has reported so far.
+// takeIn handles everything that the watch has reported so far.
 func (f *following) takeIn() error {
 	for {
 		select {
@@ -232,7 +231,7 @@ func (f *following) takeIn() error {
 	}
 }
 
-// received takes in what the watch reports.
+// received handles a report of the watch.
 func (f *following) received(c stream.Change) error {
 	if c.Err != nil {
 		return c.Err
@@ -246,7 +245,7 @@ func (f *following) received(c stream.Change) error {
 	return nil
 }
 
-// change hands over what is new among events, revision by revision.
+// change hands the new events over, revision by revision.
 func (f *following) change(events []*mvccpb.Event) (enough bool) {
 	for len(events) > 0 {
 		revision, n := events[0].Kv.ModRevision, 1
@@ -264,11 +263,12 @@ func (f *following) change(events []*mvccpb.Event) (enough bool) {
 	return false
 }
 
-// inbox has what a watch has reported and its follower has not taken yet: the stream waits for nobody.
+// inbox has the reports of a watch that its follower has not taken yet: the stream never waits for
+// a follower.
 type inbox struct {
 	mu    sync.Mutex
 	queue []stream.Change
-	ready chan struct{} // has one while the queue is not empty
+	ready chan struct{} // holds a value while the queue is not empty
 }
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
@@ -281,7 +281,7 @@ func (i *inbox) put(c stream.Change) {
 	}
 }
 
-// take returns the first of them. ready was received from.
+// take returns the first report. The caller has received from ready.
 func (i *inbox) take() stream.Change {
 	i.mu.Lock()
 	defer i.mu.Unlock()

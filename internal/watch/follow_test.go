@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// TestRegression16NoStartRevision: the watch names no revision, asks for a member
-// with a leader, and the snapshot comes after it is in place.
+// TestRegression16NoStartRevision: the watch has no start revision and requires a member with a
+// leader. The snapshot is read after the watch is in place.
 func TestRegression16NoStartRevision(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -48,8 +48,8 @@ func TestRegression16NoStartRevision(t *testing.T) {
 	})
 }
 
-// TestChangesBetweenWatchAndSnapshot: what the snapshot shows already is not told
-// again, what it does not show is.
+// TestChangesBetweenWatchAndSnapshot: a change that the snapshot shows is not reported again; a
+// change that it does not show is reported.
 func TestChangesBetweenWatchAndSnapshot(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -66,8 +66,8 @@ func TestChangesBetweenWatchAndSnapshot(t *testing.T) {
 	})
 }
 
-// TestChangesByRevision: all of one revision at once, each revision once, also
-// when the client's own reconnection tells some of them again.
+// TestChangesByRevision: all changes of one revision are reported together, and once, also when
+// etcd's client repeats some of them after a reconnection.
 func TestChangesByRevision(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -82,8 +82,7 @@ func TestChangesByRevision(t *testing.T) {
 	})
 }
 
-// TestHeaders: a target is told what etcd says of itself, before the change that it said
-// it with.
+// TestHeaders: a target receives etcd's response header before the changes that came with it.
 func TestHeaders(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
@@ -123,8 +122,8 @@ func TestEnough(t *testing.T) {
 	})
 }
 
-// TestRegression5Compaction: the wanted history is gone; the next snapshot starts
-// behind it.
+// TestRegression5Compaction: the revision that the watch needs was compacted; the next snapshot is
+// newer.
 func TestRegression5Compaction(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -138,8 +137,7 @@ func TestRegression5Compaction(t *testing.T) {
 	})
 }
 
-// TestOpeningTimesOut: a watch that is not confirmed is asked for again, on
-// another stream.
+// TestOpeningTimesOut: a watch that is not confirmed is requested again, on another stream.
 func TestOpeningTimesOut(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		begun := time.Now()
@@ -150,19 +148,19 @@ func TestOpeningTimesOut(t *testing.T) {
 			time.Sleep(timeout)
 			synctest.Wait()
 			require.Error(t, o.ctx.Err())
-			(<-s.reads).answer(9) // etcd is there: the stream is at fault
+			(<-s.reads).answer(9) // etcd answers: the stream is at fault
 		}
 		s.place(t, 10)
 		require.Equal(t, 3*(timeout+backoff), time.Since(begun))
 		silent := "interrupted: " + eldest.ErrUnavailable.Error() + ": no watch within 1s"
-		seen := "snapshot 9 with 0" // what the question showed: better than nothing
+		seen := "snapshot 9 with 0" // the answer of the read
 		require.Equal(t, []string{seen, silent, seen, silent, seen, silent, "snapshot 10 with 0"}, s.told())
 		ended(t, result, cancel)
 	})
 }
 
-// TestWithoutAnyWatch: where no stream ever opens, but questions are answered, the
-// target learns by them.
+// TestWithoutAnyWatch: if no stream can be opened, but reads are answered, the target receives
+// their answers.
 func TestWithoutAnyWatch(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(7)
@@ -178,7 +176,7 @@ func TestWithoutAnyWatch(t *testing.T) {
 	})
 }
 
-// TestStreamsAreFew: however often streams fall silent, there are four of them.
+// TestStreamsAreFew: there are at most four streams, however often streams stop responding.
 func TestStreamsAreFew(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -190,8 +188,8 @@ func TestStreamsAreFew(t *testing.T) {
 	})
 }
 
-// TestChannelThatDoesNotClose: a client that looks for a member to go on with may
-// leave the channel of a cancelled watch open. Nobody waits for it.
+// TestChannelThatDoesNotClose: a client that searches for another member may leave the channel of a
+// cancelled watch open. Follow does not wait for it.
 func TestChannelThatDoesNotClose(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.stuck = true
@@ -204,8 +202,8 @@ func TestChannelThatDoesNotClose(t *testing.T) {
 	})
 }
 
-// TestStreamsAreSharedAndLeftTogether: many watches whose stream fell silent move
-// to one new stream, not to one each.
+// TestStreamsAreSharedAndLeftTogether: many watches whose stream does not respond move to one new
+// stream, not to one each.
 func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		var ends []func()
@@ -229,8 +227,8 @@ func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 	})
 }
 
-// TestSnapshotWithoutAnAnswer: each attempt has its time-out; four in vain are
-// silence, and then everything begins anew.
+// TestSnapshotWithoutAnAnswer: each attempt has its time-out. After four attempts etcd counts as
+// unavailable, and a new watch is opened.
 func TestSnapshotWithoutAnAnswer(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
@@ -256,7 +254,7 @@ func TestSnapshotWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestRefusedForGood is told, and not tried again.
+// TestRefusedForGood: a permanent refusal is returned, and the request is not repeated.
 func TestRefusedForGood(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		for _, refusal := range []error{rpctypes.ErrPermissionDenied, status.Error(codes.Canceled, "grpc: the client connection is closing")} {
@@ -266,7 +264,7 @@ func TestRefusedForGood(t *testing.T) {
 			(<-s.reads).fail(refusal)
 			require.ErrorIs(t, <-result, refusal)
 
-			// A client that is closed ends watches without a word.
+			// A closed client ends watches without a reason.
 			result, _ = s.follow(t, s.target(0))
 			close((<-s.watches).ch)
 			(<-s.reads).fail(refusal)
@@ -276,8 +274,8 @@ func TestRefusedForGood(t *testing.T) {
 	})
 }
 
-// TestEndsWithItsContext: at once, whatever it is waiting for, with the cause, and
-// with no goroutine left (which would not let the bubble end).
+// TestEndsWithItsContext: Follow ends at once, whatever it waits for, with the cause, and without a
+// goroutine left (which would keep the bubble from ending).
 func TestEndsWithItsContext(t *testing.T) {
 	for name, reach := range map[string]func(t *testing.T, s *stage){
 		"opening":  func(_ *testing.T, s *stage) { <-s.watches },
@@ -311,7 +309,8 @@ func TestEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestServerThatEndsEachWatch is not asked fifty times a second for ever.
+// TestServerThatEndsEachWatch: the pauses grow. The server does not get fifty requests a second for
+// ever.
 func TestServerThatEndsEachWatch(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		failures := []int{}

@@ -21,10 +21,10 @@ func with(lease int64, kv *mvccpb.KeyValue) *mvccpb.KeyValue {
 	return kv
 }
 
-// TestGoneTable: the life of "k" with token 5, bound to lease 7 where that counts.
+// TestGoneTable: the life of "k" with token 5, bound to lease 7 if the lease counts.
 func TestGoneTable(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lease    int64            // that must stay
+		lease    int64            // to which the key must stay bound
 		snapshot *mvccpb.KeyValue // nil: absent
 		event    *clientv3.Event  // nil: none is needed
 		want     outcome
@@ -62,7 +62,7 @@ func TestGoneTable(t *testing.T) {
 	}
 }
 
-// TestGoneGoesOn: a new value in the same life is no end.
+// TestGoneGoesOn: a new value in the same life does not end it.
 func TestGoneGoesOn(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		for _, lease := range []int64{0, 7} {
@@ -79,8 +79,7 @@ func TestGoneGoesOn(t *testing.T) {
 	})
 }
 
-// TestGoneWhileInterrupted: the key goes, and comes back in another life, while
-// nobody looks.
+// TestGoneWhileInterrupted: the key is deleted, and created again, while no watch is in place.
 func TestGoneWhileInterrupted(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5})
@@ -92,7 +91,8 @@ func TestGoneWhileInterrupted(t *testing.T) {
 	})
 }
 
-// The watch stays open until it is stopped, so that the news is acted on first.
+// The watch stays open until it is stopped, so that the caller's reaction to the report is sent
+// first.
 func TestUntilKeepsItsWatch(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		on := s.Stream()

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// picture is a range as its follower knows it.
+// picture is a range as its follower has received it.
 type picture struct {
 	mu          sync.Mutex
 	kvs         map[string]string
@@ -24,7 +24,7 @@ type picture struct {
 	snapshots   int
 	interrupted []error
 	wrong       []string
-	changed     chan struct{} // has room for one
+	changed     chan struct{} // holds at most one value
 }
 
 // follow follows a prefix until the test ends, and waits for the first snapshot.
@@ -72,7 +72,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 		p.wake()
 	}
 	if target.Probe == nil {
-		// The newest key of the range; whatever the picture knows must be as new.
+		// The newest key of the range; the picture must be at least as new.
 		target.Probe = func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 			op := clientv3.OpGet(target.Key, clientv3.WithRange(target.End), clientv3.WithLimit(1),
 				clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
@@ -108,7 +108,7 @@ func (p *picture) set(kv *mvccpb.KeyValue) {
 	p.kvs[string(kv.Key)] = string(kv.Value)
 }
 
-// interruptions are those so far.
+// interruptions returns the interruptions so far.
 func (p *picture) interruptions() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

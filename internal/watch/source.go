@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/internal/stream"
 )
 
-// Source is where watches come from: a client, and how it is used.
+// Source is the client through which keys are watched, and the parameters of its use.
 type Source struct {
 	// KV and Watcher are the RPC surface.
 	KV      clientv3.KV
@@ -23,26 +23,25 @@ type Source struct {
 	Backoff retry.Backoff
 	// Timeout bounds each single request and the opening of a watch.
 	Timeout time.Duration
-	// WatchCheck is the time between two rechecks of a quiet watch.
+	// WatchCheck is the time between two liveness checks of a quiet watch.
 	WatchCheck time.Duration
-	// Interrupted, if set, is called for each watch that ended or was not to be had, and
-	// is tried again: with its key, and why. It must not block.
+	// Interrupted, if set, is called with the key and the reason for each watch that has ended or
+	// cannot be opened, and is opened again. It must not block.
 	Interrupted func(key string, reason error)
 	// Failed, if set, is called for each read that failed and is repeated; see retryrpc.Policy.
 	Failed func(attempt int, err error, pause time.Duration)
 }
 
-// Stream returns the stream on which all watches of the client are, for as long as the caller needs
-// it: then it is to be released.
+// Stream returns the stream that all watches of the client share. The caller must release it.
 func (s *Source) Stream() *stream.Shared { return stream.Of(s.KV, s.Watcher, s.WatchCheck, s.Timeout) }
 
-// patience is how long a question may stay unanswered, by one member after
-// another, before etcd counts as silent.
+// patience is how long a read may stay unanswered, by one member after another, before etcd counts
+// as unavailable.
 func (s *Source) patience() time.Duration { return 4 * s.Timeout }
 
-// ask sends a read until it is answered, for at most patience, each attempt with
-// a time-out of its own: a member that swallows requests costs one attempt. It
-// returns a refusal that is final as it is, ctx's cause, or eldest.ErrUnavailable.
+// ask sends a read until it is answered, for at most patience. Each attempt has its own time-out,
+// so a member that does not respond costs one attempt. The error is a refusal that is final, as
+// etcd returned it, ctx's cause, or eldest.ErrUnavailable.
 func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (resp clientv3.OpResponse, err error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -52,7 +51,7 @@ func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.
 	err = policy.Until(limited, func(once context.Context) (err error) {
 		resp, err = s.KV.Do(once, read)
 		if rpcerr.Refused(err) {
-			silence.Reset(patience) // it was answered
+			silence.Reset(patience) // etcd has answered
 		}
 		return err
 	})

@@ -24,8 +24,8 @@ const (
 	backoff = 100 * time.Millisecond
 )
 
-// stage is a source of which the test plays the server, request by request, in
-// virtual time. Nothing is answered that the test does not answer.
+// stage is a source whose server is simulated by the test, request by request, in virtual time.
+// Requests are answered only by the test.
 type stage struct {
 	*watch.Source
 	watches chan *opening
@@ -33,10 +33,10 @@ type stage struct {
 	stuck   bool // the channels of watches neither deliver nor close
 
 	mu  sync.Mutex
-	log []string // what the target was told, with times
+	log []string // what the target has received
 }
 
-// opening is a watch that was asked for.
+// opening is a watch that was requested.
 type opening struct {
 	ctx    context.Context
 	key    string
@@ -47,7 +47,7 @@ type opening struct {
 	ch     chan clientv3.WatchResponse
 }
 
-// reading is a read that was asked for.
+// reading is a read that was requested.
 type reading struct {
 	ctx   context.Context
 	op    clientv3.Op
@@ -92,7 +92,7 @@ type fakeKV struct {
 	s *stage
 }
 
-// Get is asked by the check of a stream.
+// Get is called by the check of a stream.
 func (kv fakeKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	resp, err := kv.Do(ctx, clientv3.OpGet(key, opts...))
 	return resp.Get(), err
@@ -113,7 +113,7 @@ func (kv fakeKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, e
 	}
 }
 
-// play runs a test on a stage.
+// play runs a test with a stage, in virtual time.
 func play(t *testing.T, f func(t *testing.T, s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func play(t *testing.T, f func(t *testing.T, s *stage)) {
 	})
 }
 
-// start runs a function and returns its result in time.
+// start runs a function and returns a channel on which its result arrives.
 func start[T any](f func() T) <-chan T {
 	result := make(chan T, 1)
 	go func() { result <- f() }()
@@ -152,7 +152,7 @@ func (r *reading) fail(err error) {
 	r.reply <- func() (clientv3.OpResponse, error) { return clientv3.OpResponse{}, err }
 }
 
-// place takes the next watch and snapshot through.
+// place confirms the next watch, and answers the read of its snapshot.
 func (s *stage) place(t *testing.T, revision int64, kvs ...*mvccpb.KeyValue) *opening {
 	t.Helper()
 	o := <-s.watches
@@ -162,7 +162,7 @@ func (s *stage) place(t *testing.T, revision int64, kvs ...*mvccpb.KeyValue) *op
 	return o
 }
 
-// asked takes the next read, which comes within an hour.
+// asked returns the next read, which must come within an hour.
 func (s *stage) asked(t *testing.T) *reading {
 	t.Helper()
 	select {
@@ -193,7 +193,7 @@ func (s *stage) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }
 
-// told returns what the target was told since the last time.
+// told returns what the target has received since the last call.
 func (s *stage) told() []string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -203,7 +203,7 @@ func (s *stage) told() []string {
 	return log
 }
 
-// target is one that notes what it is told. It has seen enough at a revision.
+// target returns a target that records its calls. It has seen enough at a revision.
 func (s *stage) target(enough int64) watch.Target {
 	return watch.Target{
 		Key: "k/", End: "k0",
@@ -219,7 +219,7 @@ func (s *stage) target(enough int64) watch.Target {
 	}
 }
 
-// follow starts to follow and returns the result, in time, and how to end it.
+// follow starts to follow, and returns a channel for the result and the function that ends it.
 func (s *stage) follow(t *testing.T, target watch.Target) (<-chan error, context.CancelCauseFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())

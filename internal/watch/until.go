@@ -14,12 +14,13 @@ import (
 	"github.com/eldest-io/eldest/internal/stream"
 )
 
-// Until calls report, at most once, when the life has ended, with a revision at which the key
-// was certainly absent or in another life: that of its deletion, unless the watch was interrupted just then.
-// On an error (ErrOverwritten, a permanent refusal of etcd) nothing is known of the key. No goroutine waits.
-// Reads, where some are needed, run on goroutines that run starts; they end with ctx. It does not block, and
-// neither must report, which may call stop. After stop no report begins; one that is running goes on. The watch
-// stays open until then: to cancel it would delay the request with which most callers act on what is reported.
+// Until calls report at most once, when the life has ended, with a revision at which the key was
+// certainly absent or in another life. It is the revision of the deletion, unless the watch was
+// interrupted at that moment. On an error (ErrOverwritten, a permanent refusal of etcd) nothing is
+// known about the key. No goroutine waits. Reads, if some are needed, run on goroutines that run
+// starts; they end with ctx. Until does not block, and report must not block; report may call stop.
+// After stop no report begins; one that is running continues. The watch stays open until stop:
+// cancelling it earlier would delay the request with which most callers react to the report.
 func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()), l Life, report func(revision int64, err error)) (stop func()) {
 	u := &until{source: s, ctx: ctx, stream: on, run: run, life: l, report: report}
 	u.mu.Lock()
@@ -28,7 +29,8 @@ func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()),
 	return u.stop
 }
 
-// Gone blocks until the life has ended, and returns what Until reports, or until ctx ends: then its cause.
+// Gone blocks until the life has ended, and returns what Until reports, or until ctx ends, and
+// returns its cause.
 func (s *Source) Gone(ctx context.Context, l Life) (int64, error) {
 	on := s.Stream()
 	defer on.Release()
@@ -53,8 +55,8 @@ func (s *Source) Gone(ctx context.Context, l Life) (int64, error) {
 
 // until is one life that is watched on a stream.
 //
-// Invariant: the life is known to go on at revision life.Known. Each later end is shown by the
-// watch, if that began there; else a read of the key is under way, or due.
+// Invariant: the life had not ended at revision life.Known. If the watch began there, it reports
+// every later end; otherwise a read of the key is under way, or due.
 type until struct {
 	source *Source
 	ctx    context.Context // of the reads
@@ -63,14 +65,14 @@ type until struct {
 	life   Life
 	report func(int64, error)
 
-	mu       sync.Mutex // guards life.Known, too
+	mu       sync.Mutex // also guards life.Known
 	watch    *stream.Watch
 	began    int64
 	reading  context.CancelFunc // nil: no read is under way
 	failures int                // of reads and of the watch, in a row
 	pause    *time.Timer        // before the next attempt
-	refused  time.Time          // since when etcd refuses the watch, but answers reads; zero: it does not
-	again    bool               // what is being read may be too old
+	refused  time.Time          // since when etcd has refused the watch, but answered reads; zero: it does not
+	again    bool               // the read under way may be too old
 	over     bool
 }
 
@@ -81,7 +83,7 @@ func (u *until) stop() {
 	u.watch.Stop()
 }
 
-// end has nothing more be done. The caller holds the mutex.
+// end stops all work. The caller holds the mutex.
 func (u *until) end() {
 	u.over = true
 	if u.reading != nil {
@@ -94,18 +96,19 @@ func (u *until) end() {
 
 // open watches the key. The caller holds the mutex.
 func (u *until) open() {
-	// Its own key's end need not be known at once, so the watch may begin in the past. That
-	// of an elder may be a win: a read, if one is needed, is faster (see the package comment).
+	// The end of the candidate's key need not be known at once, so its watch may begin in the past.
+	// The end of an older candidate's key may be a win: there a read, if one is needed, is faster
+	// (see the package comment).
 	var from int64
 	if u.life.Lease > 0 && u.life.Known > 0 {
 		from = u.life.Known + 1
 	}
 	u.began = 0
-	// Only a put can change the lease; what ends a life is a deletion.
+	// A lease can only be changed by a put. A life ends with a deletion.
 	u.watch = u.stream.Watch(stream.Request{Key: u.life.Key, Deletions: u.life.Lease == 0, From: from}, u.changed)
 }
 
-// changed takes in what the watch reports.
+// changed handles a report of the watch.
 func (u *until) changed(c stream.Change) {
 	u.mu.Lock()
 	switch {
@@ -115,7 +118,7 @@ func (u *until) changed(c stream.Change) {
 		return
 	case c.Began > 0:
 		u.began, u.failures, u.refused = c.Began, 0, time.Time{}
-		if u.life.Known != u.began { // or began earlier, and etcd was restored from a backup since
+		if u.life.Known != u.began { // it began later; or earlier, and etcd was restored from a backup since
 			u.read()
 		}
 	default:
@@ -128,16 +131,16 @@ func (u *until) changed(c stream.Change) {
 	u.mu.Unlock()
 }
 
-// event takes one change of the key in, and reports whether the life has ended: then it has given back the
-// mutex, which the caller holds.
+// event handles one change of the key, and reports whether the life has ended. If so, it has
+// released the mutex, which the caller holds.
 func (u *until) event(e *mvccpb.Event) (ended bool) {
 	at := e.Kv.ModRevision
 	put := e.Type == mvccpb.PUT
 	switch {
 	case at < int64(u.life.Token), at <= u.life.Known && put && e.Kv.CreateRevision == int64(u.life.Token):
-		// An earlier life, or known: the member was behind.
+		// The change of an earlier life, or a known change: the member was behind.
 	case at <= u.life.Known:
-		u.read() // which cannot be, unless etcd was restored from a backup
+		u.read() // only possible if etcd was restored from a backup
 	case !put:
 		u.ended(at, nil)
 		return true
@@ -151,23 +154,23 @@ func (u *until) event(e *mvccpb.Event) (ended bool) {
 	return false
 }
 
-// ended reports the end. It gives the mutex back, which the caller holds.
+// ended reports the end. It releases the mutex, which the caller holds.
 func (u *until) ended(revision int64, err error) {
 	u.end()
 	u.mu.Unlock()
 	u.report(revision, err)
 }
 
-// interrupted goes on after the watch has ended. It gives the mutex back, which the caller
-// holds. A watch that was in place is followed by another one; where even that is not to be had,
-// etcd is asked meanwhile: a waiter that is never told would hold up the whole queue.
+// interrupted continues after the watch has ended. It releases the mutex, which the caller holds. A
+// watch that was in place is replaced by another one. If no watch can be opened, the key is read
+// meanwhile: a candidate that is never notified would block the whole queue.
 func (u *until) interrupted(reason error) {
 	var refused *stream.RefusedError
 	inPlace := u.began > 0
 	u.life.Known = 0
 	switch {
 	case !errors.As(reason, &refused) || rpcerr.Compacted(reason):
-		u.open() // on the next stream, for which there is a pause
+		u.open() // on the next stream, which is opened after a pause
 		if !inPlace {
 			u.read()
 		}
@@ -175,8 +178,8 @@ func (u *until) interrupted(reason error) {
 		u.ended(0, refused)
 		return
 	default:
-		// By a balancer on the way, or by the member's own copy of who may what, which may lag.
-		// All of etcd is asked, by a read for which the same permission is needed.
+		// The refusal may come from a balancer, or from a member whose copy of the permissions
+		// lags. A quorum is read, which needs the same permission.
 		u.began = 0
 		if u.refused.IsZero() {
 			u.refused = time.Now()
@@ -187,14 +190,14 @@ func (u *until) interrupted(reason error) {
 	u.tell(reason)
 }
 
-// tell has the hook know of an interruption. The caller does not hold the mutex.
+// tell calls the hook of an interruption. The caller does not hold the mutex.
 func (u *until) tell(reason error) {
 	if u.source.Interrupted != nil {
 		u.source.Interrupted(u.life.Key, reason)
 	}
 }
 
-// later does something after a pause. The caller holds the mutex.
+// later calls do after a pause. The caller holds the mutex.
 func (u *until) later(do func()) {
 	u.pause = time.AfterFunc(u.source.Backoff(u.failures), func() {
 		u.mu.Lock()
@@ -224,7 +227,7 @@ func (u *until) read() {
 	})
 }
 
-// answered takes the answer of a read in.
+// answered handles the answer of a read.
 func (u *until) answered(ctx context.Context, resp *clientv3.GetResponse, err error) {
 	u.mu.Lock()
 	u.reading = nil

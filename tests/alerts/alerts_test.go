@@ -15,9 +15,9 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// underneath are the parts of each alert's query without its comparison: what they return
-// for an election in which all is well: steady, and shop for what is about calls. An alert
-// whose query counts nothing never fires.
+// underneath are the parts of each alert's query without its comparison, and what they return for
+// an election without faults: steady, and shop for the parts about calls. An alert whose query
+// counts nothing never fires.
 var underneath = map[string][]struct {
 	query    string
 	from, to float64
@@ -55,7 +55,7 @@ var underneath = map[string][]struct {
 	"EldestServiceBusy": {{`sum by (election, instance) (increase(eldest_service_refusals_total{reason="busy"}[10m]))`, 0, 0}},
 }
 
-// The whole of it; see the package comment for the stories.
+// The whole test; see the package comment for the scenarios.
 func TestAgainstARealServer(t *testing.T) {
 	t.Parallel()
 	tool(t, "prometheus")
@@ -67,7 +67,7 @@ func TestAgainstARealServer(t *testing.T) {
 		}
 	})
 
-	const slow = "20s" // a TTL that a busy machine does not come near
+	const slow = "20s" // a TTL that is long enough on a busy machine
 	var addresses []string
 	join := func(c *etcdtest.Cluster, election, ttl string, command ...string) *participant {
 		p := participate(t, c, election, ttl, command...)
@@ -89,7 +89,7 @@ func TestAgainstARealServer(t *testing.T) {
 	campaign(etcd, "alone", slow)
 	gone := campaign(etcd, "gone", slow)
 	campaign(etcd, "split", slow)
-	// Long enough for scrapes to see the lease run out.
+	// Long enough that scrapes see the lease expire.
 	campaign(dark, "split", "10s")
 	join(dark, "beats", slow, "campaign", "beats", "--heartbeat", "2s")
 	darkened := []*participant{join(dark, "dark", "10s", "service", "node", "dark", "n1"), join(dark, "dark", "10s", "service", "node", "dark", "n2")}
@@ -108,7 +108,7 @@ func TestAgainstARealServer(t *testing.T) {
 	call(t, darkened...)
 	gone.stop()
 	depose(s, etcd.Client(t), "EldestFlapping", "flap")
-	s.fires("EldestLeadershipLost", "flap") // the cause is that a key was removed
+	s.fires("EldestLeadershipLost", "flap") // since a key was removed
 	s.fires("EldestSeveralLeaders", "split")
 	s.fires("EldestForeignKeys", "foreign")
 	s.fires("EldestNobodyThere", "gone")
@@ -125,7 +125,7 @@ func TestAgainstARealServer(t *testing.T) {
 	s.fires("EldestLeadershipLost", "dark")
 	s.fires("EldestServiceCallsWait", "dark")
 	s.fires("EldestServiceRefuses", "dark")
-	s.over("EldestSeveralLeaders", "split") // the one at the dark etcd leads no more
+	s.over("EldestSeveralLeaders", "split") // the leader at the stopped etcd has lost its lease
 	require.NoError(t, dark.Member(0).Cont())
 	s.over("EldestNoLeader", "dark")
 	s.over("EldestSlackBelowAThird", "dark")
@@ -144,8 +144,8 @@ func TestAgainstARealServer(t *testing.T) {
 	require.Empty(t, quiet, "alerts where nothing happened")
 }
 
-// depose removes the leader's key by hand, again and again, as soon as the server has seen
-// the next leader's token, until the alert fires.
+// depose removes the leader's key by hand, repeatedly, as soon as the server has scraped the next
+// leader's token, until the alert fires.
 func depose(s *server, cli *clientv3.Client, alert, election string) {
 	s.t.Helper()
 	newest := fmt.Sprintf(`max(eldest_leader_token{election=%q})`, election)
@@ -184,8 +184,8 @@ func (s *server) over(alert string, elections ...string) {
 	})
 }
 
-// checkUnderneath runs the parts of each alert's query. Each must count something for the
-// election in which nothing happens.
+// checkUnderneath runs the parts of each alert's query. Each must count something for the election
+// without faults.
 func checkUnderneath(t *testing.T, s *server) {
 	text, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 
 var listening = regexp.MustCompile(`listening\s+at (\S+)`)
 
-// listens waits until a node of a service says where it takes calls.
+// listens waits until a node of a service reports the address at which it accepts calls.
 func (p *participant) listens() (address string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -31,8 +31,8 @@ func (p *participant) listens() (address string) {
 	return address
 }
 
-// call calls each node until the test ends, with two callers who have a second for each
-// call, and ask again in a twentieth of one.
+// call calls each node until the test ends, with two callers that allow a second for each call, and
+// call again after a twentieth of one.
 func call(t *testing.T, nodes ...*participant) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -46,7 +46,7 @@ func call(t *testing.T, nodes ...*participant) {
 			callers.Go(func() {
 				for i := 0; ctx.Err() == nil; i++ {
 					once, cancel := context.WithTimeout(ctx, time.Second)
-					// What becomes of it is for the numbers to say.
+					// The metrics show the result.
 					_, _ = kvpb.NewKVClient(conn).Put(once, &kvpb.PutRequest{Key: "k", RequestId: fmt.Sprint(n.address, caller, i)})
 					cancel()
 					select {

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// panel is one panel of the dashboard that asks something.
+// panel is one panel of the dashboard that has a query.
 type panel struct {
 	Title   string
 	Type    string
 	Targets []struct{ Expr, LegendFormat string }
 }
 
-// dashboard is Grafana's file, as far as it matters here.
+// dashboard is the part of Grafana's file that the test uses.
 type dashboard struct {
 	Panels     []panel
 	Templating struct {
@@ -37,14 +37,14 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// filled puts in what Grafana would: all elections, and an hour, sixty times faster.
+// filled replaces the variables as Grafana would: all elections, and an hour, sixty times faster.
 func filled(expr string) string {
 	return faster(strings.NewReplacer("$election", ".+", "$__rate_interval", "10s", "$__range", "60s").Replace(expr))
 }
 
-// expected says what each query of a panel must return at a time at which all is well in
-// steady and shop, and flap has changed its leader often. between is for each series
-// of the election that has the labels; at least one there must be.
+// expected is the expected result of a query of a panel at a time at which steady and shop have no
+// faults, and flap has changed its leader often. from and to are bounds for each series of the
+// election that has the labels; there must be at least one series.
 type expected struct {
 	election string
 	labels   map[string]string
@@ -88,7 +88,7 @@ var expectations = map[string][]expected{
 	"Kept for calls that wait": {{"shop", nil, 0, 0}},
 }
 
-// holds reports what of an expectation a query does not meet; "" if it does.
+// holds returns which part of an expectation a query does not meet; "" if it meets all of it.
 func (e expected) holds(samples []sample) bool {
 	found := false
 	for _, s := range samples {
@@ -112,8 +112,8 @@ func has(labels, want map[string]string) bool {
 	return true
 }
 
-// checkDashboard runs each query of each panel. What it returns must be as expected, soon:
-// the latest changes may not have been scraped yet.
+// checkDashboard runs each query of each panel. The result must soon be as expected: the latest
+// changes may not have been scraped yet.
 func checkDashboard(t *testing.T, s *server) {
 	d := readDashboard(t)
 	asked := make(map[string]bool)
@@ -140,7 +140,7 @@ func checkDashboard(t *testing.T, s *server) {
 	for title := range expectations {
 		require.True(t, asked[title], "no panel %q", title)
 	}
-	// The choice of the election is filled by a query as well.
+	// The list of elections is filled by a query as well.
 	require.Len(t, d.Templating.List, 2)
 	require.Equal(t, "election", d.Templating.List[1].Name)
 	require.Contains(t, string(d.Templating.List[1].Query), "label_values(eldest_state, election)")

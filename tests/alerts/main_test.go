@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience bounds every wait: much more than any takes on a machine that has time.
+// patience bounds every wait: it is much longer than any wait takes on a machine that is not busy.
 const patience = 60 * time.Second
 
-// docs is where the operator's files are.
+// docs is the directory of the operators' files.
 const docs = "../../docs/observability"
 
 // tool returns the path of one of Prometheus' programs.
@@ -52,7 +52,7 @@ type process struct {
 	wrote bytes.Buffer
 }
 
-// Write takes what the process writes.
+// Write stores what the process writes.
 func (p *process) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func start(t *testing.T, name, path string, args ...string) *process {
 	return p
 }
 
-// stop ends the process as an operator does, and by force if that takes too long.
+// stop ends the process with SIGTERM, and kills it if that takes too long.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -94,7 +94,7 @@ func (p *process) stop() {
 	}
 }
 
-// eldest is the command, built once.
+// eldest builds the command once and returns its path.
 var eldest = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "eldest-alerts-")
 	if err != nil {
@@ -117,13 +117,13 @@ var eldest = sync.OnceValues(func() (string, error) {
 type participant struct {
 	*process
 	election string
-	// address is where it is served, HOST:PORT.
+	// address is its HTTP address, HOST:PORT.
 	address string
 }
 
 var serving = regexp.MustCompile(`serving http://([^/]+)/metrics`)
 
-// participate starts an eldest process and waits until it says where it serves.
+// participate starts an eldest process and waits until it reports its HTTP address.
 func participate(t *testing.T, etcd *etcdtest.Cluster, election, ttl string, args ...string) *participant {
 	t.Helper()
 	path, err := eldest()

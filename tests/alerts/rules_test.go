@@ -23,8 +23,8 @@ func alertsOf(t *testing.T, file, pattern string) map[string]int {
 	return names
 }
 
-// promtool has the rules tell their stories, minute by minute: when each alert fires and
-// when it does not. Both are there for each.
+// promtool tests the rules with scenarios, minute by minute: when each alert fires and when it does
+// not. Each alert has both cases.
 func TestRulesWithPromtool(t *testing.T) {
 	t.Parallel()
 	promtool := tool(t, "promtool")
@@ -45,8 +45,8 @@ func TestRulesWithPromtool(t *testing.T) {
 	}
 }
 
-// Rules that are changed turn promtool red, each: the stories do judge. Two changes of one
-// rule are in two rounds.
+// promtool fails for each changed rule: the scenarios detect the change. Two changes of one rule
+// are in two rounds.
 func TestPromtoolFindsChangedRules(t *testing.T) {
 	t.Parallel()
 	promtool := tool(t, "promtool")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each alert has a section that says what to do, and no section is about an alert that
-// there is not. Metrics that the guide names exist.
+// Each alert has a section that tells operators what to do, and each section is about an existing
+// alert. Metrics in the guide exist.
 func TestRunbookCoversTheAlerts(t *testing.T) {
 	alerts := alertsOf(t, "alerts.yaml", `- alert: (\w+)`)
 	require.Equal(t, alerts, alertsOf(t, "../operations/runbook.md", `(?m)^### (\w+)$`))
@@ -25,13 +25,13 @@ func TestRunbookCoversTheAlerts(t *testing.T) {
 			require.Positive(t, known[regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")], "%s names %s", file, name)
 		}
 	}
-	// And the other way round: no number that nobody looks at.
+	// Conversely, each metric is used by the dashboard or an alert.
 	text, err := os.ReadFile(filepath.Join(docs, "dashboard.json"))
 	require.NoError(t, err)
 	rules, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
 	require.NoError(t, err)
 	for name := range known {
-		if name != "eldest_token" && name != "eldest_sessions_total" { // for searching by hand
+		if name != "eldest_token" && name != "eldest_sessions_total" { // these are for manual searches
 			require.Regexp(t, `\b`+name, string(text)+string(rules))
 		}
 	}

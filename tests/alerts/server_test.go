@@ -27,7 +27,7 @@ type server struct {
 	http *http.Client
 }
 
-// sample is one series of an answer, at the moment of the question.
+// sample is one series of an answer, at the time of the query.
 type sample struct {
 	labels map[string]string
 	value  float64
@@ -35,7 +35,7 @@ type sample struct {
 
 var long = regexp.MustCompile(`\b(\d+)(m|h)\b`)
 
-// faster makes a minute a second.
+// faster turns minutes into seconds.
 func faster(text string) string {
 	return long.ReplaceAllStringFunc(text, func(d string) string {
 		n, _ := strconv.Atoi(d[:len(d)-1])
@@ -54,7 +54,7 @@ func serve(t *testing.T, addresses []string) *server {
 	rules, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), []byte(faster(string(rules))), 0o600))
-	targets, err := json.Marshal(addresses) // which is YAML as well
+	targets, err := json.Marshal(addresses) // JSON is YAML as well
 	require.NoError(t, err)
 	config := fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 250ms}
@@ -77,12 +77,13 @@ scrape_configs:
 		if s.ready(p) {
 			return s
 		}
-		// Somebody else may have taken the port meanwhile; then it is another one.
+		// Another process may have taken the port meanwhile; then another port is tried.
 		require.Contains(t, p.said(), "address already in use", "Prometheus is not ready")
 	}
 }
 
-// ready waits until the server's process serves; false if it has ended, or does not.
+// ready waits until the server's process serves; it returns false if it has ended, or does not
+// serve in time.
 func (s *server) ready(p *process) bool {
 	s.t.Helper()
 	for deadline := s.deadline(); s.before(deadline); {
@@ -99,7 +100,7 @@ func (s *server) ready(p *process) bool {
 	return false
 }
 
-// ask asks the server's API; what is wrong with a query is an error.
+// ask sends a request to the server's API; an invalid query fails the test.
 func (s *server) ask(path string, query url.Values, data any) {
 	s.t.Helper()
 	resp, err := s.http.Get(s.base + "/api/v1/" + path + "?" + query.Encode())
@@ -116,8 +117,7 @@ func (s *server) ask(path string, query url.Values, data any) {
 	require.NoError(s.t, json.Unmarshal(answer.Data, data))
 }
 
-// query evaluates an expression now. Values that are not a number are left out: they draw
-// nothing.
+// query evaluates an expression now. Values that are not a number are left out: they are not drawn.
 func (s *server) query(expr string) (samples []sample) {
 	s.t.Helper()
 	var data struct {
@@ -184,7 +184,7 @@ func (s *server) eventually(what string, condition func() bool) {
 	require.Eventually(s.t, condition, patience, 100*time.Millisecond, what)
 }
 
-// deadline and before pace a loop that asks until something holds.
+// deadline and before limit a loop that repeats a query until a condition holds.
 func (s *server) deadline() time.Time { return time.Now().Add(patience) }
 
 func (s *server) before(deadline time.Time) bool {

@@ -2,5 +2,5 @@ package alerts
 
 import "syscall"
 
-// childAttr has the kernel kill a child when the test dies.
+// childAttr makes the kernel kill a child when the test dies.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

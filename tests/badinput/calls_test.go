@@ -19,8 +19,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// pretends has somebody lead an election who says to be a node at an address, and is no
-// curator.
+// pretends makes a candidate lead an election with the value of a node at an address, although it
+// is not a curator.
 func (s *stage) pretends(election string, value []byte) {
 	s.T.Helper()
 	cfg := s.config(s.session())
@@ -29,7 +29,7 @@ func (s *stage) pretends(election string, value []byte) {
 	require.NoError(s.T, etcdtest.Err(c.Campaign(s.Ctx)))
 }
 
-// says is the value of a node.
+// says returns the value of a node.
 func says(t *testing.T, id, address string) []byte {
 	t.Helper()
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: id, Address: address})
@@ -37,7 +37,7 @@ func says(t *testing.T, id, address string) []byte {
 	return value
 }
 
-// callsSection: calls that cannot be served, and calls that are made to do harm.
+// callsSection: calls that cannot be served, and malicious calls.
 func callsSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	always := elector.Always(elector.Client(st.Admin))
@@ -48,13 +48,13 @@ func callsSection(t *testing.T) section {
 	lonely := st.serve("lonely", never)
 	all := []*instance{leader, follower, lonely}
 
-	// in makes a node that follows somebody who is not what they say.
+	// in makes a node that follows a leader whose value is wrong.
 	in := func(kind string, value func(*instance) []byte) *instance {
 		name := st.Election + "-" + kind
 		st.alias(name, "orders")
 		listening := make(chan struct{})
 		i := st.serve("n-"+kind, func(ctx context.Context) (elector.Clients, error) {
-			<-listening // somebody else leads by then
+			<-listening // another candidate leads by then
 			return always(ctx)
 		}, func(cfg *curator.Config) { cfg.Elector.Election = name })
 		st.pretends(name, value(i))
@@ -68,7 +68,7 @@ func callsSection(t *testing.T) section {
 	mutual.becomes(st, elector.Following)
 	nowhere := in("nowhere", func(*instance) []byte { return says(t, "leader", "") })
 	nowhere.becomes(st, elector.Following)
-	// No port that somebody has just closed, which another test's server could be given.
+	// Not a port that was just closed, which another test's server could get.
 	dead := in("dead", func(*instance) []byte { return says(t, "leader", "127.0.0.1:1") })
 	dead.becomes(st, elector.Following)
 	garbled := in("garbled", func(*instance) []byte { return says(t, "leader", "\x1b]0;no address") })
@@ -100,19 +100,20 @@ func callsSection(t *testing.T) section {
 			back = put(to, &kvpb.PutRequest{}, md...)()
 			return back
 		}, after: func(t *testing.T) {
-			if to == mutual { // what it is told by the first one
+			if to == mutual { // the answer to a call after the first one
 				back = put(to, &kvpb.PutRequest{}, md...)()
 			}
 			switch {
 			case to == mutual && len(status.Convert(back).Details()) == 0:
-				// A node of another election has refused it, which says nothing of this one. Or the
-				// call was not sent, because that node has said that it does not lead.
+				// A node of another election has refused it, which proves nothing about this
+				// election. Or the call was not sent, because that node has answered that it does
+				// not lead.
 			case code == codes.Unavailable:
 				untouched(t, back, to.election)
 			}
 		}})
 	}
-	hops := func(nodes ...*instance) { // what the last row's call cost
+	hops := func(nodes ...*instance) { // the hops of the last row's call
 		before := make([]int64, len(nodes))
 		last := &s.rows[len(s.rows)-1]
 		try, after := last.try, last.after
@@ -154,7 +155,7 @@ func callsSection(t *testing.T) section {
 	return st.oversized(s, put, leader, follower)
 }
 
-// untouched asserts that a caller was told that nothing was applied.
+// untouched asserts that the error guarantees to the caller that nothing was applied.
 func untouched(t *testing.T, err error, election string) {
 	t.Helper()
 	detail, ok := curator.LostLeadership(err, election)
@@ -162,7 +163,7 @@ func untouched(t *testing.T, err error, election string) {
 	require.True(t, detail.GetNothingApplied(), "%v", err)
 }
 
-// oversized adds calls that are too large, and one that nobody serves.
+// oversized adds calls that are too large, and one of a method that does not exist.
 func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...string) func() error, leader, follower *instance) section {
 	large := &kvpb.PutRequest{Value: make([]byte, curator.DefaultMaxMessage+1)}
 	to.rows = append(to.rows,
@@ -182,7 +183,7 @@ func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...s
 				return err
 			}
 			for range 2 {
-				_ = stream.SendMsg(&kvpb.PutRequest{}) // the answer says what is wrong
+				_ = stream.SendMsg(&kvpb.PutRequest{}) // the answer contains the error
 			}
 			_ = stream.CloseSend()
 			return answer(stream.RecvMsg(&kvpb.PutResponse{}))

@@ -25,7 +25,7 @@ type instance struct {
 	address  string
 	conn     *grpc.ClientConn
 	kvpb.KVClient
-	// handled counts the calls that reached the service here, arrived those that came to
+	// handled counts the calls that reached the service here, arrived counts those that came to
 	// this node, hops included.
 	handled, arrived atomic.Int64
 }
@@ -41,7 +41,7 @@ func (s store) Put(context.Context, *kvpb.PutRequest) (*kvpb.PutResponse, error)
 	return &kvpb.PutResponse{}, nil
 }
 
-// listen returns a listener of the loopback.
+// listen returns a listener on a loopback address.
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func listen(t testing.TB) net.Listener {
 	return listener
 }
 
-// never is a source that has no clients: the node neither leads nor follows.
+// never is a source that has no clients: the node's role stays Unknown.
 func never(ctx context.Context) (elector.Clients, error) {
 	<-ctx.Done()
 	return elector.Clients{}, context.Cause(ctx)
@@ -63,7 +63,7 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	cfg := curator.Config{
 		Elector:  s.node(id),
 		Listener: listener,
-		Wait:     time.Second, // in which a busy machine makes a connection
+		Wait:     time.Second, // long enough to make a connection on a busy machine
 		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
 			kvpb.RegisterKVServer(r, store{instance: i})
 			return nil

@@ -1,23 +1,23 @@
-// Package badinput tries everything that a caller can do wrong, on real etcd, and holds
-// what comes back against what the rooms promise. It has nothing but tests.
+// Package badinput tries invalid input of all kinds, on real etcd, and compares the results with
+// what the packages document. It contains only tests.
 //
-// Of each thing that is tried is checked
+// The tests check for each input
 //
-//   - that the error is the one that is promised, by errors.Is and errors.As, and that its
-//     text names the operation, the election and the key, where there are such;
-//   - that nothing was sent, counted on the wire, where the fault is the caller's; and
-//     elsewhere how much was sent;
-//   - that nothing was changed: etcd's revision is what it was, unless the row says so;
-//   - that nothing is lost: the session lives, the tenure goes on, the object can be used.
+//   - that the error is the documented one, by errors.Is and errors.As, and that its text
+//     contains the operation, the election and the key, where there are such;
+//   - that no request was sent, counted on the wire, where the caller made the error; and
+//     otherwise how many requests were sent;
+//   - that nothing was changed: etcd's revision is the same, unless the row sets changes;
+//   - that nothing is lost: the session lives, the tenure continues, the object can be used.
 //
-// What was tried and what came back is written down as a table, docs/bad-input.md, which is
-// made by these tests:
+// The inputs and their results are written to a table, docs/bad-input.md, which these tests
+// generate:
 //
 //	go test ./tests/badinput -update
 //
-// Without -update they fail where the table no longer says what comes back.
+// Without -update they fail if the table differs from the results.
 //
-// Not tried here: what the compiler refuses; the zero values of types that are made by
-// functions (a Candidate, a Session), which are of no use and do not pretend to be; and
-// faults of the network, which are no input.
+// Not tried here: what the compiler refuses; the zero values of types that are made by functions (a
+// Candidate, a Session), which are documented as unusable; and faults of the network, which are not
+// input.
 package badinput

@@ -25,11 +25,11 @@ func electionSection(t *testing.T) section {
 	require.NoError(t, etcdtest.Err(waiting.Register(st.Ctx)))
 	campaign, withdraw := context.WithCancel(st.Ctx)
 	result := etcdtest.Go(func() error { return second(waiting.Await(campaign)) })
-	t.Cleanup(func() { // at the end of the test: whatever was tried, it still waits
+	t.Cleanup(func() { // at the end of the test it still waits, after all rows
 		withdraw()
 		require.ErrorIs(t, <-result, context.Canceled)
 	})
-	st.watching(watches + 2) // its own key, and its predecessor's
+	st.watching(watches + 2) // of its own key, and of its predecessor's
 
 	s := st.section("election", "`l` is a Leadership, `waiting` a candidate behind it, `idle` one that never stood.")
 	s.left = "the tenure goes on, the waiting candidate waits, both sessions live"
@@ -56,7 +56,7 @@ func electionSection(t *testing.T) section {
 	return st.calls(s, elsewhere, l, leading, waiting)
 }
 
-// refuses is a row for a config that New must refuse.
+// refuses returns a row for a config that New must refuse.
 func (s *stage) refuses(tried string, change func(*election.Config)) row {
 	cfg := s.config(s.session())
 	change(&cfg)

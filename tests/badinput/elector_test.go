@@ -23,7 +23,7 @@ func untilTheEnd(ctx context.Context, _ *elector.Leadership) error {
 	return nil
 }
 
-// node is the config of a node that sends nothing while it leads.
+// node returns the config of a node that sends nothing while it leads.
 func (s *stage) node(id string) elector.Config {
 	cfg := elector.Config{
 		Election: s.Election, NodeID: id, Source: elector.Always(elector.Client(s.Client)),
@@ -37,7 +37,7 @@ func (s *stage) node(id string) elector.Config {
 func electorSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	cfg := st.node("running")
-	cfg.Source = elector.Always(elector.Client(st.Admin)) // whose requests are not counted
+	cfg.Source = elector.Always(elector.Client(st.Admin)) // its requests are not counted
 	running, err := elector.New(cfg)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(st.Ctx)
@@ -124,7 +124,7 @@ func electorSection(t *testing.T) section {
 	return s
 }
 
-// groupSection: what differs from an elector.
+// groupSection: the differences from an elector.
 func groupSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	s := st.section("elector.Group", "`NewGroup` unless said otherwise. What an `Elector`'s config must not have, a group's must not have either. A `Run` leads meanwhile.")
@@ -148,7 +148,7 @@ func groupSection(t *testing.T) section {
 	refuses("no source", "", func(cfg *elector.Config) { cfg.Source = nil })
 	refuses("TTL −1 s", "", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
 
-	running, err := group(func(cfg *elector.Config) { cfg.Source = elector.Always(elector.Client(st.Admin)) }) // whose requests are not counted
+	running, err := group(func(cfg *elector.Config) { cfg.Source = elector.Always(elector.Client(st.Admin)) }) // its requests are not counted
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(st.Ctx)
 	won, done := make(chan *elector.Leadership, 1), make(chan error, 1)
@@ -180,7 +180,7 @@ func groupSection(t *testing.T) section {
 	return s
 }
 
-// nameless is a codec that has no place for a node's ID.
+// nameless is a codec that does not encode a node's ID.
 type nameless struct{}
 
 func (nameless) Encode(id identity.Identity) ([]byte, error) { return []byte(id.Address), nil }
@@ -189,8 +189,8 @@ func (nameless) Decode(value []byte) (identity.Identity, error) {
 	return identity.Identity{Address: string(value)}, nil
 }
 
-// reason runs a node until its status gives one of the wanted reasons, stops it, and
-// returns that.
+// reason runs a node until its status has one of the wanted reasons, stops it, and returns that
+// reason.
 func (s *stage) reason(cfg elector.Config, want []error) error {
 	e, err := elector.New(cfg)
 	if err != nil {

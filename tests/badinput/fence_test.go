@@ -26,8 +26,8 @@ func (w won) Election() string    { return w.election }
 func (w won) Token() eldest.Token { return w.token }
 func (won) Err() error            { return nil }
 
-// fenceSection: tokens on requests to stores outside etcd. What is sent, counts requests
-// that reached a handler behind the fence.
+// fenceSection: tokens on requests to stores outside etcd. The counter counts requests that reached
+// a handler behind the fence.
 func fenceSection(t *testing.T) section {
 	reached := 0
 	store := &fence.Memory{}
@@ -95,7 +95,7 @@ func fenceSection(t *testing.T) section {
 			if w.Code == http.StatusOK {
 				return nil
 			}
-			return fmt.Errorf("%w: %s", statusError(w.Code), w.Body.String()[:w.Body.Len()-1]) // its line ends
+			return fmt.Errorf("%w: %s", statusError(w.Code), w.Body.String()[:w.Body.Len()-1]) // without the newline at its end
 		}})
 	}
 	for _, v := range values {

@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// puts are n writes to different keys.
+// puts returns n writes to different keys.
 func puts(n int) (ops []clientv3.Op) {
 	for i := range n {
 		ops = append(ops, clientv3.OpPut(fmt.Sprint("k", i), ""))
@@ -102,7 +102,7 @@ func guardSection(t *testing.T) section {
 	return s
 }
 
-// afterwards are guarded writes after tenures of all kinds.
+// afterwards returns guarded writes after tenures that ended in different ways.
 func (s *stage) afterwards(t *testing.T) (rows []row) {
 	ended := func(kind string, end func(c *election.Candidate, l *election.Leadership), change ...func(*election.Config)) *election.Leadership {
 		t.Helper()
@@ -147,7 +147,7 @@ func leaseOf(t *testing.T, l *election.Leadership) clientv3.LeaseID {
 	return clientv3.LeaseID(id)
 }
 
-// txnSection: the bare transactions of the protocol, for those who build on them.
+// txnSection: the transactions of the protocol, for programs that use them directly.
 func txnSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	session := st.session()

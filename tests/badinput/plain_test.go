@@ -11,7 +11,7 @@ import (
 
 var errInvalid = []error{eldest.ErrInvalid}
 
-// keysSection: names and keys, which are arithmetic.
+// keysSection: names and keys, which need no etcd.
 func keysSection(*testing.T) section {
 	s := section{title: "keys", about: "Arithmetic on names and keys: nothing can be sent, and there is no operation to name."}
 	for _, bad := range badNames {
@@ -36,7 +36,7 @@ func keysSection(*testing.T) section {
 	return s
 }
 
-// identitySection: what a node tells of itself.
+// identitySection: the values of nodes.
 func identitySection(*testing.T) section {
 	s := section{title: "identity", about: "Bytes and nothing else: nothing can be sent, and there is no operation to name."}
 	codec := identity.Protobuf{}

@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// permissionSection: etcd with users, of whom one may stand in one election and write one
+// permissionSection: etcd with users; one user may be a candidate in one election and write one
 // key.
 func permissionSection(t *testing.T) section {
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -36,7 +36,7 @@ func permissionSection(t *testing.T) section {
 	as := func(user string) func(*clientv3.Config) {
 		return func(cfg *clientv3.Config) { cfg.Username, cfg.Password = user, "secret" }
 	}
-	// One client before authentication is on: etcd gives it a token when it asks.
+	// A client from before authentication is enabled: etcd gives it a token when it requests one.
 	require.NoError(t, second(root.AuthEnable(ctx)))
 	st := &stage{Env: &etcdtest.Env{
 		T: t, Ctx: etcdtest.ContextFor(t, 4*etcdtest.Patience), Cluster: c, Election: "orders", Rec: &etcdtest.Recorder{},
@@ -57,8 +57,8 @@ func permissionSection(t *testing.T) section {
 	denied := func(tried, op, election, key string, sent int, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: []error{rpctypes.ErrPermissionDenied}, try: try})
 	}
-	// A registration whose outcome could be unknown is looked after; a refusal is no such. The
-	// pointer is refused first, and then the key.
+	// A key is looked for after a registration whose outcome could be unknown; the outcome of a
+	// refusal is known. The pointer is refused first, and then the key.
 	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 2, func() error { return second(c1.Campaign(st.Ctx)) })
 	denied("`Register` in another election", "register", "invoices", c2.Key(), 2, func() error { return second(c2.Register(st.Ctx)) })
 	denied("`Try` in another election", "try", "invoices", c3.Key(), 1, func() error { return second(c3.Try(st.Ctx)) })
@@ -67,8 +67,8 @@ func permissionSection(t *testing.T) section {
 	denied("`Evict` in another election", "evict", "invoices", "invoices/2a", 1, func() error {
 		return election.Evict(st.Ctx, st.Client, "invoices", eldest.Candidate{Key: "invoices/2a", Token: 1})
 	})
-	// The token of a new stream, the watch, and a read: the member that refuses might not have
-	// heard of a permission.
+	// The requests are the token of a new stream, the watch, and a read: the member that refuses
+	// may not have applied a new permission yet.
 	denied("an observer of another election: `Next`", "observe", "invoices", "", 3, func() error {
 		o, err := observe.New(observe.Config{Election: "invoices", KV: st.Client, Watcher: st.Client, Timeout: etcdtest.Patience})
 		if err != nil {
@@ -89,8 +89,8 @@ func permissionSection(t *testing.T) section {
 	return s
 }
 
-// spaceSection: etcd that is full. Of what was refused etcd has carried out the one write
-// that overstepped the quota, so the outcome of none is known.
+// spaceSection: etcd without free space. Of the refused writes etcd has applied the one that
+// exceeded the quota, so the outcome of all of them is unknown.
 func spaceSection(t *testing.T) section {
 	c := etcdtest.Start(t, etcdtest.Config{Quota: 2 << 20})
 	st := newStage(t, c, "orders")
@@ -100,7 +100,7 @@ func spaceSection(t *testing.T) section {
 	waiting := st.candidate(st.session())
 	watches := st.watches()
 	require.NoError(t, second(waiting.Register(st.Ctx)))
-	st.watching(watches + 1) // its own key; it has not begun to wait
+	st.watching(watches + 1) // of its own key; it does not wait yet
 	for i := 0; ; i++ {
 		_, err := st.Admin.Put(st.Ctx, fmt.Sprint("fill-", i), strings.Repeat("x", 1<<18))
 		if err != nil {
@@ -125,7 +125,7 @@ func spaceSection(t *testing.T) section {
 	full("`Leadership.Proclaim`", "proclaim", st.Election, l.Key(), 1, func() error { return l.Proclaim(st.Ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
 	full("`Candidate.Proclaim`", "proclaim", st.Election, waiting.Key(), 1, func() error { return waiting.Proclaim(st.Ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
 	s.rows = append(s.rows, row{tried: "`Withdraw`: leaving needs no space", sent: 1, changes: true, try: func() error { return waiting.Withdraw(st.Ctx) }})
-	// The key may be there: it is looked for, and swept.
+	// The key may exist: the clean-up looks for it and removes it.
 	late := func(tried, op string, c *election.Candidate, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: c.Election(), key: c.Key(), want: []error{eldest.ErrOutcomeUnknown, rpctypes.ErrNoSpace}, sent: -1, try: try})
 	}

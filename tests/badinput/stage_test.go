@@ -17,13 +17,13 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// quiet is a TTL at which nothing is renewed while a row counts requests.
+// quiet is a TTL with which no lease is renewed while a row counts requests.
 const quiet = time.Hour
 
-// stage is etcdtest's, with what stands for names in the table.
+// stage is an etcdtest.Env with replacements for names in the table.
 type stage struct {
 	*etcdtest.Env
-	// hide are pairs of a text and what stands for it; see alias.
+	// hide are pairs of a text and its replacement; see alias.
 	hide []string
 }
 
@@ -31,30 +31,29 @@ type stage struct {
 func newStage(t *testing.T, c *etcdtest.Cluster, election string) *stage {
 	t.Helper()
 	s := &stage{Env: etcdtest.NewEnv(t, c)}
-	s.Ctx = etcdtest.ContextFor(t, 4*etcdtest.Patience) // for all of its rows
+	s.Ctx = etcdtest.ContextFor(t, 4*etcdtest.Patience) // shared by all of its rows
 	s.Election = fmt.Sprintf("%s.%d", election, runs.Add(1))
 	s.alias(s.Election, election)
 	return s
 }
 
-// runs tells elections of repeated runs apart (go test -count).
+// runs distinguishes the elections of repeated runs (go test -count).
 var runs atomic.Int64
 
-// alias has a name stand in the table under another one.
+// alias makes the table show a name as another one.
 func (s *stage) alias(name, as string) { s.hide = append([]string{name, as}, s.hide...) }
 
-// hidden replaces all that has an alias; the latest first, which may contain earlier ones.
+// hidden replaces all texts that have an alias; the latest first, which may contain earlier ones.
 func (s *stage) hidden(text string) string { return strings.NewReplacer(s.hide...).Replace(text) }
 
-// variant is a change that has a candidate stand in another election, called the same in
-// the table.
+// variant is a change that makes a candidate campaign in another election, which has the same name
+// in the table.
 func (s *stage) variant(kind string) func(*election.Config) {
 	s.alias(s.Election+"-"+kind, "orders")
 	return func(cfg *election.Config) { cfg.Election += "-" + kind }
 }
 
-// sent counts requests, but for renewals, and for the ends of watches, which are sent
-// when nobody waits for it any more.
+// sent counts requests, except renewals and the ends of watches, which are sent in the background.
 func (s *stage) sent() (n int) {
 	for _, call := range s.Rec.Calls() {
 		watch, ok := call.Request.(*etcdserverpb.WatchRequest)
@@ -65,7 +64,7 @@ func (s *stage) sent() (n int) {
 	return n
 }
 
-// watches counts those that were asked for.
+// watches counts the watches that were requested.
 func (s *stage) watches() (n int) {
 	for _, call := range s.Rec.Calls("Watch") {
 		if watch, ok := call.Request.(*etcdserverpb.WatchRequest); ok && watch.GetCreateRequest() != nil {
@@ -75,7 +74,7 @@ func (s *stage) watches() (n int) {
 	return n
 }
 
-// revision is etcd's newest.
+// revision is etcd's current revision.
 func (s *stage) revision() int64 {
 	resp, err := s.Admin.Get(s.Ctx, "nothing")
 	require.NoError(s.T, err)
@@ -86,7 +85,7 @@ func (s *stage) section(title, about string) section {
 	return section{title: title, about: about, sent: s.sent, revision: s.revision, hide: s.hidden}
 }
 
-// session opens one that sends nothing by itself, and is closed with the test.
+// session opens a session that sends nothing by itself, and is closed with the test.
 func (s *stage) session() *lease.Session {
 	s.T.Helper()
 	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: quiet})
@@ -99,7 +98,7 @@ func (s *stage) session() *lease.Session {
 	return session
 }
 
-// candidate makes one that sends nothing by itself, and is closed with the test.
+// candidate makes a candidate that sends nothing by itself, and is closed with the test.
 func (s *stage) candidate(session *lease.Session, change ...func(*election.Config)) *election.Candidate {
 	s.T.Helper()
 	cfg := s.config(session)
@@ -125,8 +124,8 @@ func (s *stage) config(session *lease.Session) election.Config {
 	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, WatchCheck: -1}
 }
 
-// leader campaigns and wins, and waits until the watch of its own key stands, so that
-// nothing of it is sent later.
+// leader campaigns and wins, and waits until the watch of its own key was requested, so that no
+// request is sent later.
 func (s *stage) leader(c *election.Candidate) *election.Leadership {
 	s.T.Helper()
 	watches := s.watches()
@@ -136,22 +135,22 @@ func (s *stage) leader(c *election.Candidate) *election.Leadership {
 	return l
 }
 
-// watching waits until so many watches have been asked for.
+// watching waits until n watches have been requested.
 func (s *stage) watching(n int) {
 	s.T.Helper()
 	require.Eventually(s.T, func() bool { return s.watches() >= n }, etcdtest.Patience, time.Millisecond)
 }
 
-// second picks the error of a call with two results.
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }
 
-// none is a nil client in an interface, which is not a nil interface.
+// none is a nil client; in an interface it is not a nil interface.
 var none *clientv3.Client
 
-// absent is no context.
+// absent is a nil context.
 var absent context.Context
 
-// long is one byte over a limit.
+// long returns a name that is one byte over a limit.
 func long(limit int) string { return strings.Repeat("n", limit+1) }
 
 // badNames are names that no election can have.

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// strangeSection: keys that somebody has put into an election's range by hand.
+// strangeSection: keys that were put into an election's range by hand.
 func strangeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	var mu sync.Mutex
@@ -32,7 +32,7 @@ func strangeSection(t *testing.T) section {
 
 	s := st.section("Strange keys in an election's range",
 		"Put there by hand before anybody stands. No error: they are ignored, and reported by hooks. Etcd's own package takes each of them for a candidate and waits behind it.")
-	s.sent = nil // how much it takes to look past them is row 21's matter
+	s.sent = nil // row 21 shows how many requests it takes to read past them
 	s.left = "the session lives"
 	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
 	for _, key := range []struct{ what, key string }{
@@ -78,7 +78,7 @@ func strangeSection(t *testing.T) section {
 			if err := l.Resign(st.Ctx); err != nil {
 				return err
 			}
-			require.Eventually(st.T, func() bool { // hooks tell of the past
+			require.Eventually(st.T, func() bool { // hooks are called with a delay
 				mu.Lock()
 				defer mu.Unlock()
 				seen = slices.Compact(slices.Sorted(slices.Values(foreign)))
@@ -127,10 +127,10 @@ func strangeSection(t *testing.T) section {
 	return s
 }
 
-// observeSection: those who only look.
+// observeSection: observers and queries.
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	// One that a busy machine does not make doubt.
+	// An observer that a busy machine does not make unknown.
 	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Timeout: etcdtest.Patience, WatchCheck: -1})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)

@@ -18,49 +18,49 @@ import (
 
 var update = flag.Bool("update", false, "write docs/bad-input.md")
 
-// document is the table as it is committed.
+// document is the page of the committed table.
 const document = "../../docs/bad-input.md"
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// row is one thing that is tried.
+// row is one input.
 type row struct {
 	tried string
 	try   func() error
-	// want are what errors.Is must find; none: no error.
+	// want are the errors that errors.Is must find; empty: no error.
 	want []error
-	// op is the operation that an eldest.OpError must name, with the election and the key;
-	// empty: there need be none.
+	// op is the operation that an eldest.OpError must contain, with the election and the key;
+	// empty: not required.
 	op, election, key string
-	// says is what the text must contain beside.
+	// says is what the text must contain besides.
 	says []string
-	// sent is how many requests are sent, negative where that depends on what etcd says;
-	// changes says that etcd's revision may move.
+	// sent is how many requests are sent, negative if that depends on etcd's answers; changes means
+	// that etcd's revision may change.
 	sent    int
 	changes bool
-	// result, if set, says what came back where that is no error.
+	// result, if set, returns the result where there is no error.
 	result func() string
-	// after, if set, checks what else must be true.
+	// after, if set, makes further checks.
 	after func(t *testing.T)
 }
 
-// section is the rows of one room, with what they are counted by.
+// section is the rows of one package, with their counters.
 type section struct {
 	title, about string
 	rows         []row
-	// sent counts what was sent so far, revision is etcd's, and lives checks that nothing
-	// is lost; each may be nil.
+	// sent returns the requests so far, revision etcd's revision, and lives checks that nothing is
+	// lost; each may be nil.
 	sent     func() int
-	counted  string // in the head of the table; empty: sent
+	counted  string // the head of the column in the table; empty: sent
 	revision func() int64
 	lives    func(t *testing.T)
-	// left says in the table what lives has checked.
+	// left describes in the table what lives has checked.
 	left string
-	// hide makes a text the same in each run; nil where nothing need be hidden.
+	// hide makes a text the same in each run; nil if that is not needed.
 	hide func(string) string
 }
 
-// TestBadInput tries everything and compares the table with the one that is committed.
+// TestBadInput tries all inputs and compares the table with the committed one.
 func TestBadInput(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(preface)
@@ -88,7 +88,7 @@ func TestBadInput(t *testing.T) {
 			complete = complete && ran
 		}
 	}
-	if t.Failed() || !complete { // -run has left some out
+	if t.Failed() || !complete { // -run has left some rows out
 		return
 	}
 	if *update {
@@ -126,7 +126,7 @@ func (s section) play(t *testing.T, r row) string {
 	return s.line(r, err)
 }
 
-// check holds an error against what the row wants of it.
+// check compares an error with what the row wants.
 func (r row) check(t *testing.T, err error) {
 	t.Helper()
 	if len(r.want) == 0 {
@@ -154,7 +154,7 @@ func (r row) check(t *testing.T, err error) {
 	assert.NotRegexp(t, `[\x00-\x1f\x7f]`, err.Error(), "what comes from outside reaches a terminal")
 }
 
-// guarded calls f; a panic comes back as an error that nobody wants.
+// guarded calls f; it returns a panic as an error that no row wants.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -164,7 +164,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// hidden are what differs from run to run.
+// hidden are the texts that differ from run to run.
 var hidden = []struct {
 	what *regexp.Regexp
 	by   string
@@ -174,11 +174,11 @@ var hidden = []struct {
 	{regexp.MustCompile(`/[0-9a-f]{12,}`), "/<id>"},
 	{regexp.MustCompile(`\b(token|revision|found|after) [1-9]\d*`), "$1 <n>"},
 	{regexp.MustCompile(`n{40,}`), "nnn…"},
-	// The protobuf library has its texts differ from build to build, on purpose.
+	// The protobuf library makes its texts differ from build to build, on purpose.
 	{regexp.MustCompile(`proto:\s|proto:\x{a0}`), "proto: "},
-	// Which end of a connection sees first that the time is over.
+	// Either end of a connection may be the first to notice the timeout.
 	{regexp.MustCompile(`stream terminated by RST_STREAM with error code: CANCEL`), "context deadline exceeded"},
-	// Whether a tenure that has ended is met before or after the turn is waited for.
+	// The end of the tenure may be noticed before or after the wait for the mutex.
 	{regexp.MustCompile(`eldest: candidate election "\w+" key "[^"]+" lease <id>: `), ""},
 }
 

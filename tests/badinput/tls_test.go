@@ -18,18 +18,18 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// authority gives certificates to nodes, by their ids.
+// authority issues certificates to nodes, by their IDs.
 type authority struct{ *etcdtest.Authority }
 
-// client connects as somebody who wants to meet somebody.
+// client returns the credentials of a client that expects a server of the given name.
 func (a authority) client(own tls.Certificate, whom string) credentials.TransportCredentials {
 	cfg := a.Client(own)
 	cfg.ServerName = whom
 	return credentials.NewTLS(cfg)
 }
 
-// node has a curator prove that it is certified, and want the same of others; hops are
-// believed of nodes alone.
+// node makes a curator present a certificate, and require certificates of its peers; hops are
+// accepted from nodes only.
 func (a authority) node(own tls.Certificate) func(*curator.Config) {
 	return func(cfg *curator.Config) {
 		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
@@ -38,7 +38,7 @@ func (a authority) node(own tls.Certificate) func(*curator.Config) {
 	}
 }
 
-// tlsSection: nodes that prove who they are, and others.
+// tlsSection: nodes with certificates, and others.
 func tlsSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	always := elector.Always(elector.Client(st.Admin))
@@ -63,7 +63,7 @@ func tlsSection(t *testing.T) section {
 	_, misled := pair("impostor", a.Issue("impostor"))
 	_, strange := pair("stranger", etcdtest.NewAuthority(t).Issue("leader"))
 
-	// A leader that speaks no TLS: it says to be at a node's address that has none.
+	// A leader without TLS: its value has the address of a node that does not use TLS.
 	open := st.serve("open", never)
 	st.pretends(st.Election+"-plain", says(t, "leader", open.address))
 	plain := start("plain", "follower", a.Issue("follower"), always)

@@ -8,15 +8,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// allowed are the commands that a page may have run: they change nothing in the tree in
-// which they are run. What else stands in a page is for its readers to run.
+// allowed are the commands that a page may run: they change nothing in the tree in which they run.
+// Other commands in a page are for its readers.
 var allowed = strings.Fields(`eldest go : [ test true false echo printf cat grep sort uniq head tail wc tr cut seq
 	sleep wait kill timeout trap set export local read mktemp curl exit return break continue`)
 
-// goMay are the commands of the go command that a page may have run, or looked at.
+// goMay are the commands of the go command that a page may run, or show.
 var goMay = strings.Fields("run doc list version env vet test install")
 
-// harmless says which command of a block that is to be run could change the tree.
+// harmless returns the commands of a block to be run that could change the tree.
 func harmless(file *syntax.File) []string {
 	var faults []string
 	defined := map[string]bool{}
@@ -51,7 +51,7 @@ func harmless(file *syntax.File) []string {
 	return faults
 }
 
-// printed is a word as it stands there, without quotes around it.
+// printed is a word as it is written, without quotes around it.
 func printed(word *syntax.Word) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter().Print(&b, word); err != nil {

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// slug is the anchor that GitHub gives to a heading: its text in lower case, without
-// what is no letter, digit, hyphen or underscore, a hyphen for each space; and a number
-// if the page has it already. seen counts them, and is changed.
+// slug is the anchor that GitHub gives to a heading: its text in lower case, without characters
+// that are not a letter, digit, hyphen or underscore, with a hyphen for each space, and with a
+// number if the page has the anchor already. seen counts the anchors, and is changed.
 //
 // Source: HTML::Pipeline::TableOfContentsFilter of GitHub's html-pipeline.
 func slug(heading string, seen map[string]int) string {
@@ -32,7 +32,7 @@ func slug(heading string, seen map[string]int) string {
 
 var attribute = regexp.MustCompile(`(?i)\b(href|src|srcset|id|name)\s*=\s*"([^"]*)"`)
 
-// html takes the links and anchors out of raw HTML.
+// html reads the links and anchors in raw HTML.
 func (r *reader) html(source string, line int) {
 	for _, m := range attribute.FindAllStringSubmatchIndex(source, -1) {
 		name, value := strings.ToLower(source[m[2]:m[3]]), source[m[4]:m[5]]

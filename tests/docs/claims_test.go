@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every guarantee, invariant and regression has a test, which is in the package that the page
-// names.
+// Every guarantee, invariant and regression has a test, which is in the package given in the page.
 func TestClaims(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
@@ -48,7 +47,7 @@ func TestClaims(t *testing.T) {
 	require.Greater(t, next, 65)
 }
 
-// A claim without a test is found, and a test in another package.
+// A claim without a test is found, and so is one whose test is in another package.
 func TestClaimsAreHeldAgainstTests(t *testing.T) {
 	r := &Repository{tests: map[string][]string{".": {"TestA"}, "a": {"TestB", "FuzzC"}, "x/a": {"TestD"}}}
 	for cell, want := range map[string]string{
@@ -69,7 +68,7 @@ func TestClaimsAreHeldAgainstTests(t *testing.T) {
 	}
 }
 
-// rows are the cells of all tables in a page.
+// rows returns the cells of all tables in a page.
 func rows(page string) (all [][]string) {
 	for line := range strings.Lines(page) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
@@ -85,8 +84,8 @@ func rows(page string) (all [][]string) {
 
 var spanOrPackage = regexp.MustCompile("`([^`]+)`|\\((\\w[\\w/]*)\\)")
 
-// unproven finds the tests of a cell that are neither in the package in the next brackets nor
-// in the usual one. "Test" may be left out of their names.
+// unproven finds the tests of a cell that are neither in the package in the next brackets nor in
+// the usual one. "Test" may be left out of their names.
 func (r *Repository) unproven(cell, usual string) (faults []string) {
 	var waiting []string
 	known := 0

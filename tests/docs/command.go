@@ -16,14 +16,14 @@ import (
 
 // A Command is the eldest command as its help describes it.
 type Command struct {
-	// Path is where it is.
+	// Path is the path of the executable.
 	Path string
 
 	mu   sync.Mutex
 	help map[string]string
 }
 
-// Help is what a command of eldest says of itself.
+// Help is the help text of a command of eldest.
 func (c *Command) Help(ctx context.Context, args ...string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *Command) Help(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Commands finds commands in blocks, run or not, and in spans of code that cannot work: no such
-// command or flag of eldest, no such package, no such test, no such script.
+// Commands finds commands that cannot work, in blocks, run or not, and in spans of code: the
+// command, a flag of eldest, the package, the test or the script does not exist.
 func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eldest *Command) []Fault {
 	var faults []Fault
 	for _, b := range blocks {
@@ -64,7 +64,7 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 		}
 	}
 	for _, s := range p.Spans {
-		// A command, and not words about one: `eldest run ELECTION --grace 2s`, not `eldest killed`.
+		// Only commands, not text about one: `eldest run ELECTION --grace 2s`, not `eldest killed`.
 		if first := strings.Fields(s.Text); len(first) < 2 || first[0] != "eldest" && first[0] != "go" || strings.ContainsAny(s.Text, "…") {
 			continue
 		}
@@ -77,7 +77,7 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 	return faults
 }
 
-// script says what in a script cannot work, or, if it is to be run, must not be.
+// script returns what cannot work in a script or, if it is to be run, what must not be in it.
 func (r *Repository) script(ctx context.Context, text string, eldest *Command, run bool) []string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Repository) script(ctx context.Context, text string, eldest *Command, r
 		}
 		var args []string
 		for _, word := range call.Args {
-			literal, err := expand.Literal(&expand.Config{}, word) // with nil they would share one
+			literal, err := expand.Literal(&expand.Config{}, word) // with a nil Config all would share one
 			if err != nil {
 				literal = "$"
 			}
@@ -132,8 +132,8 @@ const noCommand = "eldest has no command "
 
 var flagInHelp = regexp.MustCompile(`(?m)^\s+(?:(-\w), )?(--[\w-]+)`)
 
-// accepts says why eldest would not take these words: only the command and the names of
-// flags are looked at.
+// accepts returns why eldest would not accept these words: only the command and the names of flags
+// are checked.
 func (c *Command) accepts(ctx context.Context, args []string) string {
 	var names []string
 	help, err := c.Help(ctx)
@@ -142,7 +142,7 @@ func (c *Command) accepts(ctx context.Context, args []string) string {
 			break
 		}
 		if !strings.Contains(help, " [command] --help") {
-			break // what follows are its arguments
+			break // the next words are its arguments
 		}
 		if !regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(arg) + ` +\S`).MatchString(help) {
 			return noCommand + arg

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A step is a command of a console and what it prints.
+// A step is a command of a console and its output.
 type step struct {
 	line    int
 	command string
 	output  []string
 }
 
-// steps reads a block of a console, or of a shell, which is one step until its first failure.
+// steps reads a block of a console, or of a shell, which is one step that ends at its first
+// failure.
 func steps(b marked) (all []step, err error) {
 	if b.language == "sh" {
 		return []step{{line: b.Line, command: "(set -e\n" + b.Text + ")"}}, nil
@@ -42,7 +43,7 @@ func steps(b marked) (all []step, err error) {
 	return all, nil
 }
 
-// shapes are what differs from run to run, the longer ones first.
+// shapes are the parts of the output that differ from run to run, the longer ones first.
 var shapes = []struct {
 	pattern *regexp.Regexp
 	shape   string
@@ -52,9 +53,9 @@ var shapes = []struct {
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "<duration>"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (ns|µs|ms|s)\b`), "<duration>"},
 	{regexp.MustCompile(`\b[0-9a-f]*(\d[a-f]|[a-f]\d)[0-9a-f]{6,}\b`), "<hex>"},
-	{regexp.MustCompile(`\b\d{9,}\b`), "<hex>"}, // an ID may have no letter in it
+	{regexp.MustCompile(`\b\d{9,}\b`), "<hex>"}, // an ID may contain no letter
 	{regexp.MustCompile(`\b\d+(\.\d+)?\b`), "<number>"},
-	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what stands in them
+	{regexp.MustCompile(`[ \t]+`), " "}, // the width of columns depends on their content
 	{regexp.MustCompile(`[-─]{3,}`), "---"},
 }
 
@@ -65,7 +66,7 @@ func shape(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// differs says how what was printed is not what the page shows, or nothing.
+// differs returns how the output differs from the page, or "".
 func differs(shown, printed []string, how mark) string {
 	if how.anyOrder {
 		shown, printed = byShape(shown), byShape(printed)
@@ -96,7 +97,7 @@ func differs(shown, printed []string, how mark) string {
 	return fmt.Sprintf("printed\n\t%s\nwhere the page has\n\t%s", strings.Join(printed, "\n\t"), strings.Join(shown, "\n\t"))
 }
 
-// byShape sorts lines by what is compared of them.
+// byShape sorts lines by the parts that are compared.
 func byShape(lines []string) []string {
 	return slices.SortedFunc(slices.Values(lines), func(a, b string) int { return strings.Compare(shape(a), shape(b)) })
 }

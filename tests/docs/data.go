@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Data finds JSON and YAML that do not parse. A block may hold several documents.
+// Data finds JSON and YAML that does not parse. A block may contain several documents.
 func (r *Repository) Data(p *Page, blocks []marked) []Fault {
 	var faults []Fault
 	for _, b := range blocks {

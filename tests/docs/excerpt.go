@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Excerpts finds blocks that are not what their file has.
+// Excerpts finds blocks that differ from their file.
 func (r *Repository) Excerpts(p *Page, blocks []marked) []Fault {
 	var faults []Fault
 	for _, b := range blocks {
@@ -24,8 +24,8 @@ func (r *Repository) Excerpts(p *Page, blocks []marked) []Fault {
 	return faults
 }
 
-// excerpt says why part is no excerpt of whole: runs of lines in their order, with lines
-// between that leave some out. Indentation and empty lines do not count.
+// excerpt returns why part is not an excerpt of whole: an excerpt has runs of lines in their order,
+// with lines between them that mark omissions. Indentation and empty lines are ignored.
 func excerpt(part, whole string) error {
 	lines := significant(whole)
 	var run []string
@@ -55,7 +55,7 @@ func excerpt(part, whole string) error {
 	return flush()
 }
 
-// elision says whether a line, or a comment, stands for lines that are left out.
+// elision reports whether a line, or a comment, marks omitted lines.
 func elision(line string) bool {
 	for _, comment := range []string{"//", "#", "--", "/*"} {
 		line = strings.TrimSpace(strings.TrimPrefix(line, comment))

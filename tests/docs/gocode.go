@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// around is what stands around statements: they are the body of a function, in a scope of
-// its own, so that they can declare what they like.
+// around is the code around statements: they are the body of a function, in a scope of its own, so
+// that they can declare any names.
 const around = "func _(ctx context.Context, client *clientv3.Client%s) error {\n{\n//line %s:%d\n%s\n}\nreturn nil\n}\n"
 
-// Programs finds Go that does not compile. What is unused does not matter: a page shows a
-// part of a program.
+// Programs finds Go that does not compile. Unused names are no fault: a page shows a part of a
+// program.
 func (r *Repository) Programs(p *Page, blocks []marked, code *Code) []Fault {
 	var faults []Fault
 	for _, b := range blocks {
@@ -43,12 +43,12 @@ func (c *Code) compile(page string, b marked) []error {
 	}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = config.Check("page", fset, []*ast.File{file}, nil) // Error is told all
+	_, _ = config.Check("page", fset, []*ast.File{file}, nil) // Error receives all errors
 	return faults
 }
 
-// parse reads a block as what it is: a file, declarations, or statements. Imports are
-// added for the names that nothing in it declares.
+// parse reads a block as a file, as declarations, or as statements. Imports are added for the names
+// that the block does not declare.
 func (c *Code) parse(page string, b marked) (*ast.File, *token.FileSet, error) {
 	for _, form := range []string{
 		fmt.Sprintf("//line %s:%d\n%s", page, b.Line, b.Text),
@@ -72,7 +72,7 @@ func (c *Code) parse(page string, b marked) (*ast.File, *token.FileSet, error) {
 		file, err = parser.ParseFile(fset, page, head+"package page; "+strings.Join(imports, "; ")+"\n"+rest, 0)
 		return file, fset, err
 	}
-	// It is none of them: the error that its first words call for.
+	// It is none of them: return the error for statements.
 	_, err := parser.ParseFile(token.NewFileSet(), page, fmt.Sprintf("package page\n"+around, parameters(b.with), page, b.Line, b.Text), 0)
 	return nil, nil, err
 }
@@ -84,10 +84,10 @@ func parameters(with string) string {
 	return ", " + with
 }
 
-// imports are the import declarations that a file needs and does not have.
+// imports returns the import declarations that a file needs and does not have.
 func (c *Code) imports(file *ast.File, given string) ([]string, error) {
 	if file.Name.Name != "page" {
-		return nil, nil // a whole file has its own
+		return nil, nil // a whole file has its own imports
 	}
 	named := map[string]string{}
 	for word := range strings.SplitSeq(given, ",") {
@@ -99,7 +99,7 @@ func (c *Code) imports(file *ast.File, given string) ([]string, error) {
 			named[fields[0]] = fields[1]
 		}
 	}
-	for _, spec := range file.Imports { // declarations with imports
+	for _, spec := range file.Imports { // declarations may have imports
 		if spec.Name != nil {
 			named[spec.Name.Name] = ""
 			continue
@@ -112,7 +112,7 @@ func (c *Code) imports(file *ast.File, given string) ([]string, error) {
 		if !known {
 			paths := c.known[name.Name]
 			if len(paths) == 0 {
-				continue // a predeclared name, or a fault that the type checker words better
+				continue // a predeclared name, or a fault for which the type checker has a better message
 			}
 			if len(paths) > 1 {
 				return nil, fmt.Errorf("%s can be %s: say import=\"…\"", name.Name, strings.Join(paths, " or "))

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// goCommand says why the go command would not find what it is told: folders of packages,
-// tests by their names, flags of tests.
+// goCommand returns why the go command would not find an argument: directories of packages, tests
+// by their names, flags of tests.
 func (r *Repository) goCommand(folder string, args []string) string {
 	var packages []string
 	var run, runFlag string
@@ -23,7 +23,7 @@ func (r *Repository) goCommand(folder string, args []string) string {
 		case strings.HasPrefix(arg, "./") || arg == ".":
 			packages = append(packages, path.Join(folder, arg))
 			if args[0] == "run" {
-				i = len(args) // what follows is the program's
+				i = len(args) // the next arguments are the program's
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (r *Repository) goCommand(folder string, args []string) string {
 	return r.testFlags(packages, args)
 }
 
-// matches says that no test has such a name. Each alternative must have one.
+// matches returns an error text if no test has such a name. Each alternative must have one.
 func matches(flag, run string, names []string) string {
 	if run == "" {
 		return ""
@@ -80,8 +80,8 @@ func matches(flag, run string, names []string) string {
 
 var ownFlag = regexp.MustCompile(`^-([a-z]+\.[a-z]+)`)
 
-// testFlags says that a flag with a dot, as tests have them of their own, is not declared
-// in the package.
+// testFlags returns an error text if a flag with a dot, as tests declare them, is not declared in
+// the package.
 func (r *Repository) testFlags(packages, args []string) string {
 	for _, arg := range args {
 		m := ownFlag.FindStringSubmatch(arg)

@@ -16,15 +16,15 @@ import (
 	"sync"
 )
 
-// Code knows the packages of the workspace as the compiler has them.
+// Code has the packages of the workspace as the compiler sees them.
 type Code struct {
-	// known are the packages that a name can mean, ours or else the standard library's or
-	// those in the table below.
+	// known are the packages that a name can mean: packages of this repository, or else the
+	// standard library's or those in the table below.
 	known map[string][]string
 	// ours are the packages of this repository, by their name.
 	ours map[string]string
 
-	// mu is held by all who use imported packages: they are read when they are looked at.
+	// mu is held during each use of imported packages: they are read lazily.
 	mu       sync.Mutex
 	exports  map[string]string
 	importer types.Importer
@@ -49,8 +49,8 @@ var others = map[string]string{
 	"prometheus":  "github.com/prometheus/client_golang/prometheus",
 }
 
-// LoadCode builds what pages import as a rule, and takes as long as that: seconds where the
-// packages have been built before. It ends with ctx.
+// LoadCode builds the packages that pages usually import, which takes seconds if they have been
+// built before. It ends with ctx.
 func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
 	c := &Code{known: map[string][]string{"rand": {"crypto/rand", "math/rand/v2"}}, ours: map[string]string{}, exports: map[string]string{}}
 	out, err := golist(ctx, r.Root, "-f", `{{if ne .Name "main"}}{{.Name}} {{.ImportPath}}{{end}}`, "std", Module+"/...")
@@ -66,8 +66,8 @@ func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
 		case inside == path:
 			c.known[name] = append(c.known[name], path)
 		case strings.HasPrefix(inside, "/bench"), strings.HasPrefix(inside, "/cmd/"), strings.HasPrefix(inside, "/tests/"), strings.HasPrefix(inside, "/examples/"):
-			// No user imports them.
-		case name == "concurrency": // ours or etcd's: the page must say which
+			// Users do not import them.
+		case name == "concurrency": // ours or etcd's: the page must specify it
 			c.known[name] = []string{path, "go.etcd.io/etcd/client/v3/concurrency"}
 			listed = append(listed, path)
 		default:
@@ -84,7 +84,7 @@ func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
 	return c, c.export(ctx, r.Root, listed...)
 }
 
-// export asks for the compiler's export data of packages and of all that they import.
+// export gets the compiler's export data of packages and of all packages that they import.
 func (c *Code) export(ctx context.Context, root string, paths ...string) error {
 	out, err := golist(ctx, root, append([]string{"-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}, paths...)...)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Code) export(ctx context.Context, root string, paths ...string) error {
 	return nil
 }
 
-// open is the export data of one package. What nobody has asked for yet is built.
+// open opens the export data of one package. It builds the package if that is necessary.
 func (c *Code) open(ctx context.Context, root, path string) (io.ReadCloser, error) {
 	if c.exports[path] == "" {
 		if err := c.export(ctx, root, path); err != nil {
@@ -120,7 +120,7 @@ func golist(ctx context.Context, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// lastElement is the name that a package with this path has, as a rule.
+// lastElement is the usual name of a package with this path.
 func lastElement(path string) string {
 	parts := strings.Split(path, "/")
 	last := parts[len(parts)-1]

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// There are no process groups here: what a block leaves is left.
+// There are no process groups here: processes that a block leaves are not killed.
 func groupAttr() *syscall.SysProcAttr { return nil }
 
 func killGroup(int) error { return errors.ErrUnsupported }

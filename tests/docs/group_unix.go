@@ -4,8 +4,8 @@ package docs
 
 import "syscall"
 
-// groupAttr starts a process as the head of a group.
+// groupAttr starts a process as the leader of a process group.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// killGroup kills what is left of a group.
+// killGroup kills the remaining processes of a group.
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }

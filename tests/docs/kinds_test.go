@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pages that are right, and the same pages broken: testdata/kinds. -rewrite writes what is found.
+// Correct pages, and the same pages with faults: testdata/kinds. -rewrite writes the faults found.
 func TestKindsAreFound(t *testing.T) {
 	t.Parallel()
 	r, err := tree()
@@ -63,7 +63,8 @@ func TestReachIsFound(t *testing.T) {
 	require.Equal(t, "docs/d.md", r.Reach()[0].Page)
 }
 
-// A block that does not end is ended, and so is what a block leaves in the background.
+// A block that does not end is killed, and so are the processes that a block leaves in the
+// background.
 func TestBlocksAreEnded(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestBlocksAreEnded(t *testing.T) {
 
 	out, err := r.bash(t.Context(), "sleep 3600 & echo $!", s)
 	require.NoError(t, err)
-	// Dead, though perhaps nobody has buried it yet.
+	// Dead, though perhaps a zombie.
 	dead := "! kill -0 $0 2>/dev/null || grep -q ') Z ' /proc/$0/stat"
 	require.Eventually(t, func() bool { return exec.Command("bash", "-c", dead, strings.TrimSpace(out)).Run() == nil }, 30*time.Second, 10*time.Millisecond)
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// external says whether a link leads out of the repository.
+// external reports whether a link leads out of the repository.
 func external(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && (u.Scheme != "" || u.Host != "")
 }
 
-// External are the addresses to which pages lead, sorted, each once.
+// External returns the external addresses of all links, sorted, each once.
 func (r *Repository) External() []string {
 	var all []string
 	for _, p := range r.Pages {
@@ -31,7 +31,7 @@ func (r *Repository) External() []string {
 
 var lines = regexp.MustCompile(`^L(\d+)(?:-L(\d+))?$`)
 
-// Links finds links that lead nowhere.
+// Links finds links whose target does not exist.
 func (r *Repository) Links(p *Page) []Fault {
 	var faults []Fault
 	for _, l := range p.Links {
@@ -48,7 +48,7 @@ func (r *Repository) Links(p *Page) []Fault {
 	return faults
 }
 
-// leads says why a link within the repository leads nowhere, or nothing.
+// leads returns why a link within the repository has no target, or "".
 func (r *Repository) leads(p *Page, target string) string {
 	name, anchor, anchored := strings.Cut(target, "#")
 	name, err := url.PathUnescape(name)

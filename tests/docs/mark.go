@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/shell"
 )
 
-// A marked is a block with what its first line says.
+// A marked is a block with the content of its first line.
 type marked struct {
 	Block
 	mark
@@ -23,10 +23,10 @@ type mark struct {
 	anyOrder bool   // any-order
 }
 
-// checked are the words whose blocks are checked without further words.
+// checked are the languages whose blocks are checked without further words.
 var checked = []string{"go", "sh", "console", "json", "yaml"}
 
-// readMark reads what is behind a fence.
+// readMark reads the words after a fence.
 func readMark(info string) (m mark, err error) {
 	words, err := shell.Fields(info, nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func readMark(info string) (m mark, err error) {
 	return m, nil
 }
 
-// Marks finds blocks that do not say what they are, and returns the others.
+// Marks finds blocks without the words that describe them, and returns the others.
 func (r *Repository) Marks(p *Page) (blocks []marked, faults []Fault) {
 	for _, b := range p.Blocks {
 		if !b.Fenced {

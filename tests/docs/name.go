@@ -14,7 +14,7 @@ var (
 	spanPath   = regexp.MustCompile(`^[\w.-]+(/[\w.-]+)+/?$`)
 )
 
-// Names finds tests, names in Go and paths in spans of code that there are not.
+// Names finds tests, names in Go and paths in spans of code that do not exist.
 func (r *Repository) Names(p *Page, code *Code) []Fault {
 	var faults []Fault
 	for _, s := range p.Spans {
@@ -58,7 +58,7 @@ func (r *Repository) name(text string, code *Code) string {
 	return ""
 }
 
-// symbol says why a package has no such exported name, or its type no such field or
+// symbol returns an error text if a package has no such exported name, or its type no such field or
 // method.
 func (c *Code) symbol(path, name, member string) string {
 	c.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Log lines and metrics that the pages of docs/operations name exist.
+// Log lines and metrics in the pages of docs/operations exist.
 func TestOperationsNameWhatThereIs(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestOperationsNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// found are the first groups of all matches in a file, sorted, each once.
+// found returns the first groups of all matches in a file, sorted, each once.
 func found(t *testing.T, r *Repository, file, pattern string) []string {
 	t.Helper()
 	text, err := r.text(file)

@@ -11,7 +11,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// A Fault is one place where a page says what is not so.
+// A Fault is one place where a page has an error.
 type Fault struct {
 	Page string
 	Line int
@@ -24,7 +24,7 @@ func (f Fault) String() string { return fmt.Sprintf("%s:%d: %s: %s", f.Page, f.L
 
 // A Page is a Markdown file.
 type Page struct {
-	// Path counts from the root of the repository, with slashes.
+	// Path is relative to the root of the repository, with slashes.
 	Path    string
 	Anchors map[string]bool
 	Links   []Link
@@ -32,7 +32,7 @@ type Page struct {
 	Blocks  []Block
 }
 
-// A Link is where a link or a picture leads to.
+// A Link is the target of a link or an image.
 type Link struct {
 	Line   int
 	Target string
@@ -46,9 +46,9 @@ type Span struct {
 
 // A Block is a block of code.
 type Block struct {
-	// Line is that of the first line within the block.
+	// Line is the number of the first line within the block.
 	Line int
-	// Info is what stands behind the fence. Invariant: empty if not Fenced.
+	// Info is the text after the fence. Invariant: empty if not Fenced.
 	Info   string
 	Fenced bool
 	Text   string
@@ -60,7 +60,7 @@ func (p *Page) fault(line int, kind, format string, args ...any) Fault {
 
 var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM))
 
-// Parse reads a page. Every text is a page: CommonMark knows no errors.
+// Parse reads a page. It cannot fail: every text is valid CommonMark.
 func Parse(path string, source []byte) *Page {
 	p := &Page{Path: path, Anchors: map[string]bool{}}
 	r := reader{page: p, source: source, slugs: map[string]int{}}
@@ -119,7 +119,7 @@ func (r *reader) link(target string, line int) {
 	r.page.Links = append(r.page.Links, Link{Line: line, Target: target})
 }
 
-// plain is the text of a node without its marks.
+// plain is the text of a node without its markup.
 func plain(node ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -141,8 +141,8 @@ func plain(node ast.Node, source []byte) string {
 	return b.String()
 }
 
-// plainLine is the line on which an inline node has its first text, or else the last
-// line that was read.
+// plainLine is the line on which an inline node has its first text, or else the last line that was
+// read.
 func plainLine(node ast.Node, r *reader) int {
 	for child := node.FirstChild(); child != nil; child = child.FirstChild() {
 		if t, ok := child.(*ast.Text); ok {

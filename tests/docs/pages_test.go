@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// patience bounds what is built: much more than it takes.
+// patience bounds builds: it is much longer than they take.
 const patience = 10 * time.Minute
 
 var tree = sync.OnceValues(func() (*Repository, error) { return Open("../..") })
@@ -31,7 +31,7 @@ var code = sync.OnceValues(func() (*Code, error) {
 	return LoadCode(ctx, r)
 })
 
-// bin is a folder for what is built; TestMain makes and removes it.
+// bin is a directory for binaries; TestMain makes and removes it.
 var bin string
 
 var eldest = sync.OnceValues(func() (*Command, error) {
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) { os.Exit(all(m)) }
 func all(m *testing.M) (code int) {
 	dir, err := os.MkdirTemp("", "eldest-docs-")
 	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }() // what is left is in the folder for that
+		defer func() { _ = os.RemoveAll(dir) }() // an error does not matter: the directory is temporary
 		bin = dir
 		if code = m.Run(); code != 0 {
 			return code
@@ -66,7 +66,7 @@ func all(m *testing.M) (code int) {
 	return code
 }
 
-// Every page of the repository holds what docs/README.md asks of it.
+// Every page of the repository fulfils the requirements of docs/README.md.
 func TestPages(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// stage is a place to run commands at, with an etcd, until the test ends.
+// stage makes a Stage with an etcd, which lives until the test ends.
 func stage(t *testing.T) Stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -95,7 +95,7 @@ func stage(t *testing.T) Stage {
 	return Stage{Bin: bin, Tmp: t.TempDir(), Endpoints: etcd.Endpoints()}
 }
 
-// all is every check of one page. A stage is made if something runs.
+// all runs all checks of one page. A stage is made if a block is to be run.
 func (r *Repository) all(ctx context.Context, p *Page, code *Code, command *Command, stage func() Stage) []Fault {
 	blocks, faults := r.Marks(p)
 	faults = append(faults, r.Links(p)...)
@@ -105,7 +105,7 @@ func (r *Repository) all(ctx context.Context, p *Page, code *Code, command *Comm
 	faults = append(faults, r.Programs(p, blocks, code)...)
 	commands := r.Commands(ctx, p, blocks, command)
 	faults = append(faults, commands...)
-	// What has a fault could do anything.
+	// A command with a fault could have any effect, so the page is not run.
 	if len(commands) == 0 && len(Runs(blocks)) > 0 {
 		faults = append(faults, r.Run(ctx, p, blocks, stage())...)
 	}
@@ -119,8 +119,8 @@ func report(t *testing.T, faults []Fault) {
 	}
 }
 
-// TestExternal lists the addresses elsewhere. None is fetched: whether it answers today
-// says nothing about the page.
+// TestExternal lists the external addresses. None is fetched: whether an address answers today
+// proves nothing about the page.
 func TestExternal(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Reach finds pages below docs/ to which no path of links leads from docs/README.md. A
-// link to a folder leads to the pages in it.
+// Reach finds pages below docs/ to which no path of links leads from docs/README.md. A link to a
+// directory leads to the pages in it.
 func (r *Repository) Reach() []Fault {
 	pages := map[string]*Page{}
 	for _, p := range r.Pages {
@@ -35,7 +35,7 @@ func (r *Repository) Reach() []Fault {
 		for _, l := range p.Links {
 			target, _, _ := strings.Cut(l.Target, "#")
 			target, err := url.PathUnescape(target)
-			// Only what stands in the documentation: the README at the root leads everywhere.
+			// Only links within the documentation: the README at the root links to everything.
 			if to := path.Join(path.Dir(name), target); err == nil && target != "" && !external(l.Target) && strings.HasPrefix(to, "docs/") {
 				visit(to)
 			}

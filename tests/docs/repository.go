@@ -15,16 +15,16 @@ type Repository struct {
 	Root string
 	// Pages are all Markdown files.
 	Pages []*Page
-	// files has every file and folder, by its path from the root with slashes; true is a
-	// folder. The root is ".".
+	// files has every file and directory, by its path from the root with slashes; true is a
+	// directory. The root is ".".
 	files map[string]bool
-	// tests has, for each folder, the names of its tests, benchmarks, fuzz targets and examples.
+	// tests has, for each directory, the names of its tests, benchmarks, fuzz targets and examples.
 	tests map[string][]string
 }
 
 var testName = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
 
-// Open reads the tree at root. What starts with a dot is left out, but .ci.
+// Open reads the tree at root. Names that start with a dot are left out, except .ci.
 func Open(root string) (*Repository, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -75,13 +75,13 @@ func (r *Repository) read(name, relative string) error {
 	return nil
 }
 
-// has says whether there is such a file or folder, and which of the two.
+// has reports whether there is such a file or directory, and which of the two.
 func (r *Repository) has(name string) (found, folder bool) {
 	folder, found = r.files[path.Clean(name)]
 	return found, folder
 }
 
-// text is a file of the repository.
+// text returns the content of a file of the repository.
 func (r *Repository) text(name string) (string, error) {
 	if found, folder := r.has(name); !found || folder {
 		return "", fmt.Errorf("there is no file %s", name)

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// blockTime is how long a block may take: what runs on a machine that is ten times
-// slower than it should be is not at fault.
+// blockTime is how long a block may take. It allows for a machine that is ten times slower than
+// usual.
 const blockTime = time.Minute
 
-// A Stage is where the commands of one page run.
+// A Stage is the environment in which the commands of one page run.
 type Stage struct {
-	// Bin has the eldest command; Tmp is the page's own folder.
+	// Bin contains the eldest command; Tmp is the page's own directory.
 	Bin, Tmp string
-	// Endpoints are those of an etcd that the page has for itself.
+	// Endpoints are those of the page's own etcd.
 	Endpoints []string
 }
 
-// prelude makes the spellings of a command one, and leaves tests to the tests.
+// prelude maps the spellings of a command to one, and skips the tests in a page.
 const prelude = `go() {
 	case "$1 $2" in
 	"run ./cmd/eldest") shift 2; eldest "$@" ;;
@@ -33,10 +33,10 @@ const prelude = `go() {
 }
 `
 
-// between parts what the commands of a console print.
+// between separates the outputs of the commands of a console.
 const between = "\x1e"
 
-// Runs are those blocks of a page that are to be run.
+// Runs returns the blocks of a page that are to be run.
 func Runs(blocks []marked) []marked {
 	var all []marked
 	for _, b := range blocks {
@@ -47,8 +47,8 @@ func Runs(blocks []marked) []marked {
 	return all
 }
 
-// Run runs a page's blocks in their order, each until it ends, for a minute at most, or
-// until ctx ends, and finds those that do otherwise than the page says.
+// Run runs a page's blocks in their order, each until it ends, for a minute at most, or until ctx
+// ends, and finds those whose result differs from the page.
 func (r *Repository) Run(ctx context.Context, p *Page, blocks []marked, stage Stage) []Fault {
 	var faults []Fault
 	for _, b := range Runs(blocks) {
@@ -88,17 +88,17 @@ func (r *Repository) steps(ctx context.Context, p *Page, b marked, all []step, s
 	return faults
 }
 
-// bash runs a script, and ends all that it leaves. It returns what was printed; the error says that it was
-// ended from outside, or not run at all.
+// bash runs a script, and kills all processes that it leaves. It returns the output; the error is
+// that the script was killed, or could not be started.
 func (r *Repository) bash(ctx context.Context, script string, stage Stage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, blockTime)
 	defer cancel()
-	// A file and no pipe: what is left in the background would keep a pipe open.
+	// A file and not a pipe: a process that is left in the background would keep a pipe open.
 	log, err := os.CreateTemp(stage.Tmp, "out-")
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = log.Close() }() // it was only written to be read again
+	defer func() { _ = log.Close() }() // it is read again by its name
 	cmd := exec.CommandContext(ctx, "bash", "-c", prelude+script)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = r.Root, log, log, groupAttr()
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
@@ -110,8 +110,8 @@ func (r *Repository) bash(ctx context.Context, script string, stage Stage) (stri
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	_ = cmd.Wait()                 // the script says how it ended
-	_ = killGroup(cmd.Process.Pid) // nothing may be left of it
+	_ = cmd.Wait()                 // the output contains how the script ended
+	_ = killGroup(cmd.Process.Pid) // no process may be left
 	if ctx.Err() != nil {
 		err = fmt.Errorf("ended from outside: %w", ctx.Err())
 	}

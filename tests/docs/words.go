@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// A word is one that no reader should have to guess at, and what to write instead.
+// A word is one that readers may not understand, and its replacement.
 type word struct {
 	pattern *regexp.Regexp
 	instead string
-	// pages says that it is looked for in pages only: it is still in the code.
+	// pages means that it is searched in pages only: the code still contains it.
 	pages bool
 }
 
@@ -33,7 +33,8 @@ func bounded(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(pattern, " ", `\s+`) + `)\b`)
 }
 
-// worst are the words. A word is moved from inPages to everywhere when the code is free of it.
+// worst are the words. A word is moved from inPages to everywhere when the code does not contain it
+// any more.
 var worst = []word{
 	everywhere("at night", "monitoring"),
 	everywhere("plan of the house", "dependency rules"),
@@ -95,14 +96,14 @@ var (
 // prose is a page without its blocks, spans of code and addresses, as one text.
 func (r *Repository) prose(name string) (map[int]string, error) {
 	text, err := r.text(name)
-	if err != nil || strings.Contains(text[:min(len(text), 400)], "enerated") { // the words are those of its source
+	if err != nil || strings.Contains(text[:min(len(text), 400)], "enerated") { // its source is checked instead
 		return nil, err
 	}
 	blank := func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) + " " }
 	return map[int]string{1: span.ReplaceAllStringFunc(fenced.ReplaceAllStringFunc(text, blank), blank)}, nil
 }
 
-// said are the comments and strings of a file in Go, by their lines.
+// said are the comments and strings of a Go file, by their lines.
 func (r *Repository) said(name string) (map[int]string, error) {
 	source, err := os.ReadFile(filepath.Join(r.Root, filepath.FromSlash(name)))
 	if err != nil || bytes.Contains(source, []byte("// Code generated ")) {

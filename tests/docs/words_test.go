@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pages, comments, messages and help have none of the worst words.
+// Pages, comments, messages and help contain none of the worst words.
 func TestWords(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
@@ -17,7 +17,7 @@ func TestWords(t *testing.T) {
 	report(t, faults)
 }
 
-// A word is found in each place, in code spans and blocks it is not, and a line break is a space.
+// A word is found in each place, except in code spans and blocks; a line break counts as a space.
 func TestWordsAreFound(t *testing.T) {
 	write := func(name, text string) *Repository {
 		r := &Repository{Root: t.TempDir(), files: map[string]bool{name: false}}

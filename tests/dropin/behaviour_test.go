@@ -12,23 +12,24 @@ import (
 
 // behaviour is a row of the table.
 type behaviour struct {
-	// what must hold; the row's name.
+	// what is the row's name: the behaviour that is required.
 	what string
-	// theirs is how etcd's package fails, in the words of the check that it does not pass;
-	// empty: it does the same.
+	// theirs is how etcd's package fails, as the text of the check that fails; empty: etcd's
+	// package behaves as required.
 	theirs string
 	holds  func(s *stage)
 }
 
-// table is all rows, in the order of the documentation.
+// table returns all rows, in the order of the documentation.
 func table() []behaviour {
 	return slices.Concat(sessionRows, electionRows, lossRows, ghostRows, sharedRows, observeRows, mutexRows, nameRows)
 }
 
-// Each row holds with our package; with etcd's it holds as well, or fails as the row says.
+// Each row holds with our package; with etcd's package it holds as well, or fails as the row describes.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	// What was made last runs first, and the first rows take longest.
+	// Rows are run in reverse order: rows that were started last run first, and the first rows take
+	// longest.
 	for _, row := range slices.Backward(table()) {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +48,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// play runs a row and returns the check that failed; empty: it holds.
+// play runs a row and returns the check that failed; empty: the row holds.
 func play(t *testing.T, f face, row behaviour) (failed string) {
 	s := newStage(t, f, f.name != ours.name && row.theirs != "")
 	defer func() {
@@ -63,10 +64,10 @@ func play(t *testing.T, f face, row behaviour) (failed string) {
 	return ""
 }
 
-// failure is a check that failed; it travels as a panic on the goroutine of the row.
+// failure is a check that failed; it is passed as a panic on the goroutine of the row.
 type failure string
 
-// The documentation shows these rows and no others.
+// The documentation contains exactly these rows.
 func TestTableIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/reference/drop-in.md")

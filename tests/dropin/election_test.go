@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// electionRows are what elections are for.
+// electionRows are the basic behaviours of elections.
 var electionRows = []behaviour{
 	{
 		what: "a campaign alone is won; Key, Rev and Header are those of the key and of etcd's answer",
@@ -44,7 +44,7 @@ var electionRows = []behaviour{
 				s.check(ok && err == nil, "number %d did not win: %v", i, err)
 				s.check(e.Rev() > last, "tokens do not grow")
 				last = e.Rev()
-				time.Sleep(20 * time.Millisecond) // for a second one to win, if it could
+				time.Sleep(20 * time.Millisecond) // time for a second one to win, if that were possible
 				for j := i + 1; j < len(es); j++ {
 					s.check(len(won[j]) == 0, "number %d leads beside number %d", j, i)
 				}
@@ -66,7 +66,7 @@ var electionRows = []behaviour{
 				ctx, cancel := ctx()
 				result := s.queue(ctx, made, e, "v")
 				if is(wanted, context.Canceled) {
-					time.Sleep(settled) // until it knows that it waits
+					time.Sleep(settled) // until the candidate waits
 					cancel()
 				}
 				err, ok := comes(result, patience)
@@ -87,7 +87,7 @@ var electionRows = []behaviour{
 				made := s.session(options{ctx: ctx})
 				e := s.newElection(made, s.name)
 				result := s.queue(ctx, made, e, "v")
-				time.Sleep(settled) // until it knows that it waits
+				time.Sleep(settled) // until the candidate waits
 				cancel()
 				err, ok := comes(result, patience)
 				s.check(ok && is(err, context.Canceled), "it returns %v", err)

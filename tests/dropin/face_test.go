@@ -11,8 +11,8 @@ import (
 	our "github.com/eldest-io/eldest/compat/concurrency"
 )
 
-// session, election and mutex are what both packages have. That their types fit shows that
-// the methods are the same; that the functions do is shown in compat/concurrency.
+// session, election and mutex are the common methods of both packages. That their types fit shows
+// that the methods are the same; a test in compat/concurrency shows the same for the functions.
 type session interface {
 	Client() *clientv3.Client
 	Lease() clientv3.LeaseID
@@ -42,7 +42,7 @@ type mutex interface {
 	Header() *pb.ResponseHeader
 }
 
-// options are those of NewSession; nil and zero values mean that one is not given.
+// options are those of NewSession; nil and zero values mean that an option is not given.
 type options struct {
 	ttl   *int
 	lease clientv3.LeaseID

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lostReply loses the reply of the first transaction: it is carried out, however long that
-// takes, and the caller hears nothing until its context ends.
+// lostReply loses the reply of the first transaction: it is carried out, however long that takes,
+// and the caller receives no reply until its context ends.
 func lostReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
 	if n == 1 {
 		if _, err := commit(context.WithoutCancel(ctx)); err != nil {
@@ -23,7 +23,7 @@ func lostReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnRespons
 	return commit(ctx)
 }
 
-// brokenReply breaks the connection in place of the first reply.
+// brokenReply returns a connection error in place of the first reply.
 func brokenReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
 	resp, err := commit(ctx)
 	if n == 1 && err == nil {
@@ -32,7 +32,7 @@ func brokenReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnRespo
 	return resp, err
 }
 
-// ghostRows are about replies and networks that are lost.
+// ghostRows are about lost replies and broken networks.
 var ghostRows = []behaviour{
 	{
 		what:   "a campaign whose reply is lost, and then given up, leaves no key in the line",
@@ -81,7 +81,7 @@ var ghostRows = []behaviour{
 			e := s.newElection(made, s.name)
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := s.queue(ctx, made, e, "v")
-			time.Sleep(settled) // until it knows that it waits
+			time.Sleep(settled) // until the candidate waits
 			host.Cut()
 			defer host.Mend()
 			cancel()

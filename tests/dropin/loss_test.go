@@ -9,7 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// unanswered is a leader that has resigned without an answer; sent says that the request was carried out.
+// unanswered is a leader whose resignation was not answered; sent means that the request was
+// carried out.
 func (s *stage) unanswered(sent bool) (session, election) {
 	var lose atomic.Bool
 	made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit carry) (*clientv3.TxnResponse, error) {
@@ -32,7 +33,8 @@ func (s *stage) unanswered(sent bool) (session, election) {
 	return made, e
 }
 
-// told has somebody wait behind a leader and lose what it waits by; it must be told so at once.
+// told makes a candidate wait behind a leader and lose its key or lease; it must be notified at
+// once.
 func (s *stage) told(lose func(waiter session)) {
 	_, leader := s.election()
 	s.lead(leader, "leader")
@@ -97,7 +99,7 @@ var lossRows = []behaviour{
 			s.told(func(made session) {
 				resp, err := s.cli.Get(s.ctx, s.keyOf(made))
 				s.valid(err)
-				// By a handle of its own: those of etcd's package are for one goroutine.
+				// It uses a handle of its own: those of etcd's package are for one goroutine.
 				r := s.resumeElection(made, s.name, s.keyOf(made), resp.Kvs[0].CreateRevision)
 				s.check(r.Resign(s.ctx) == nil, "error")
 				s.check(len(s.line()) == 1, "its key is there")
@@ -127,7 +129,7 @@ var lossRows = []behaviour{
 			for _, made := range []session{leading, waiting} {
 				put, err := s.cli.Put(s.ctx, s.keyOf(made), "by hand")
 				s.valid(err)
-				reached(func() bool { // where nothing is done about it, the key is there and the session is closed
+				reached(func() bool { // where the overwritten key is ignored, it still exists and the session is closed
 					resp, err := s.cli.Get(s.ctx, s.keyOf(made))
 					s.valid(err)
 					return resp.Kvs[0].ModRevision > put.Header.Revision

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Half of the rows wait for seconds for what must not happen, or does not with etcd's package.
+	// Half of the rows wait for seconds to show that an event does not happen, with either package.
 	etcdtest.Parallel(24)
 	etcdtest.Main(m)
 }

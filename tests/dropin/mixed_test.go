@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// orders are who comes in which order.
+// orders are the orders in which candidates of the two packages arrive.
 var orders = [][]face{
 	{ours, theirs, ours, theirs},
 	{theirs, ours, theirs, ours},
@@ -25,8 +25,8 @@ func named(order []face) string {
 	return s
 }
 
-// Candidates with either package stand in one election: one order, one leader, and all of
-// them see the same one. Each leader's transactions commit, and nobody else's.
+// Candidates of both packages campaign in one election: one order, one leader, and all of them see
+// the same leader. Only the leader's transactions commit.
 func TestMixedElection(t *testing.T) {
 	t.Parallel()
 	for _, order := range orders {
@@ -76,7 +76,7 @@ func TestMixedElection(t *testing.T) {
 	}
 }
 
-// Sessions with either package lock one mutex: it is held by one at a time, and in order.
+// Sessions of both packages lock one mutex: one session at a time holds it, and in order.
 func TestMixedMutex(t *testing.T) {
 	t.Parallel()
 	for _, order := range orders {
@@ -114,7 +114,7 @@ func TestMixedMutex(t *testing.T) {
 	}
 }
 
-// Many workers with either package count behind one mutex, in two steps: nothing is lost.
+// Many workers with either package count behind one mutex, in two steps: no count is lost.
 func TestMixedCounting(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, ours, false)

@@ -14,7 +14,7 @@ func (s *stage) owns(m mutex) bool {
 	return resp.Succeeded
 }
 
-// mutexOf is one on a session of its own.
+// mutex returns a mutex on a session of its own.
 func (s *stage) mutex() (session, mutex) {
 	made := s.session(options{})
 	return made, s.newMutex(made, s.name)
@@ -70,7 +70,7 @@ var mutexRows = []behaviour{
 			<-changes
 			_, other := s.mutex()
 			s.check(is(other.TryLock(s.ctx), s.errLocked), "it is not locked")
-			// Whatever it has done is told of before what is done now.
+			// Events of earlier changes arrive before the event of this one.
 			marker := s.name + "/marker"
 			_, err := s.cli.Put(s.ctx, marker, "")
 			s.valid(err)
@@ -112,7 +112,7 @@ var mutexRows = []behaviour{
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := after(func() error { return other.Lock(ctx) })
 			s.inLine(second)
-			time.Sleep(settled) // until it knows that it waits
+			time.Sleep(settled) // until the session waits
 			cancel()
 			err, ok := comes(result, patience)
 			s.check(ok && is(err, context.Canceled), "it returns %v", err)

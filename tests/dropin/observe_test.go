@@ -28,7 +28,8 @@ func (s *stage) until(from <-chan *clientv3.GetResponse, wanted string) {
 	}
 }
 
-// watches waits until an observer hears of what is new: its first value proves no watch.
+// watches waits until an observer receives new values: its first value does not prove that it
+// watches.
 func (s *stage) watches(e election, values <-chan *clientv3.GetResponse) {
 	s.eventually(func() bool {
 		s.valid(e.Proclaim(s.ctx, "new"))
@@ -37,7 +38,7 @@ func (s *stage) watches(e election, values <-chan *clientv3.GetResponse) {
 	}, "a value")
 }
 
-// far is a leader, and somebody who observes it by a network of its own and has seen the
+// far makes a leader, and an observer of it that has a network of its own and has received the
 // first value.
 func (s *stage) far() (host *etcdtest.Host, leader election, values <-chan *clientv3.GetResponse) {
 	host = s.cluster.Host(s.T)
@@ -167,11 +168,11 @@ var observeRows = []behaviour{
 		what:   "Observe goes on when the member that it listens to is stopped",
 		theirs: "no value comes",
 		holds: func(s *stage) {
-			// Not so quick that a busy machine costs etcd its leader.
+			// Slow enough that etcd keeps its leader on a busy machine.
 			s.cluster = etcdtest.Start(s.T, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond})
 			s.valid(s.cluster.MoveLeader(s.ctx, 1))
-			// As many clients are: without keepalives. It knows the others, too late for its
-			// watch to be theirs.
+			// Like many clients: without keepalives. It gets the other endpoints only after its
+			// watch was created on member 0.
 			cli := s.cluster.ClientTo(s.T, 0, func(cfg *clientv3.Config) { cfg.DialKeepAliveTime = 0 })
 			s.cli = s.cluster.ClientTo(s.T, 1)
 			_, e := s.election()

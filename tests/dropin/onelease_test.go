@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// slowReader is a client whose reads wait for the end of their context, once it is told so,
-// where the context is marked.
+// slowReader is a client whose reads block until their context ends, once slow is set and if the
+// context is marked.
 type slowReader struct {
 	clientv3.KV
 	slow atomic.Bool
@@ -30,7 +30,7 @@ func (kv *slowReader) Get(ctx context.Context, key string, opts ...clientv3.OpOp
 	return resp.Get(), err
 }
 
-// sharedRows are about handles, sessions and leases that several share.
+// sharedRows are about handles, sessions and leases that are shared.
 var sharedRows = []behaviour{
 	{
 		what:   "of two campaigns of one election that wait, the end of one leaves the other its place",
@@ -42,7 +42,7 @@ var sharedRows = []behaviour{
 			ctx, cancel := context.WithCancel(s.ctx)
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(settled) // until it waits as well
+			time.Sleep(settled) // until the second one waits as well
 			cancel()
 			err, ok := comes(first, patience)
 			s.check(ok && is(err, context.Canceled), "the first one returns %v", err)
@@ -70,7 +70,7 @@ var sharedRows = []behaviour{
 			defer cancel()
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(settled) // until it waits as well
+			time.Sleep(settled) // until the second one waits as well
 			kv.slow.Store(true)
 			s.valid(leader.Resign(s.ctx))
 			err, ok := comes(second, patience)
@@ -96,7 +96,7 @@ var sharedRows = []behaviour{
 			}), options{})
 			m := s.newMutex(made, s.name)
 			lose.Store(true)
-			if m.Lock(s.within(patience)) != nil { // which etcd's package gives up
+			if m.Lock(s.within(patience)) != nil { // etcd's package fails here
 				s.valid(m.Lock(s.within(patience)))
 			}
 			s.valid(m.Unlock(s.ctx))
@@ -209,7 +209,7 @@ var sharedRows = []behaviour{
 	{
 		what: "after the lease is lost Campaign, Lock and TryLock are ErrLeaseNotFound",
 		holds: func(s *stage) {
-			made := s.session(seconds(9)) // which is asked after again soon
+			made := s.session(seconds(9)) // the lease is renewed again soon
 			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			_, err := s.cli.Revoke(s.ctx, made.Lease())

@@ -22,7 +22,7 @@ const (
 	ourImport   = `"github.com/eldest-io/eldest/compat/concurrency"`
 )
 
-// said is what each program must say, whichever package it was built with.
+// said is what each program must print, with either package.
 var said = map[string]string{
 	"cron": "12 runs\n-runs/000 version 1\n-runs/001 version 1\n-runs/002 version 1\n-runs/003 version 1\n-runs/004 version 1\n-runs/005 version 1\n" +
 		"-runs/006 version 1\n-runs/007 version 1\n-runs/008 version 1\n-runs/009 version 1\n-runs/010 version 1\n-runs/011 version 1\n",
@@ -35,8 +35,7 @@ var said = map[string]string{
 	"locker": "45 lines, 0 mixed up, 0 keys left\n",
 }
 
-// Each program is built as it is, and with one import changed and nothing else, and does
-// the same.
+// Each program is built as it is, and with only one import changed, and both builds do the same.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob("programs/*/main.go")
@@ -72,8 +71,8 @@ func oneImport(t *testing.T, source string) string {
 	return file
 }
 
-// build builds all programs in one go, as they are or with their one import changed, and
-// returns the directory of the binaries. It makes sure which package is in each.
+// build builds all programs in one go, as they are or with their one import changed, and returns
+// the directory of the binaries. It verifies which package is in each.
 func build(t *testing.T, sources []string, change bool) string {
 	t.Helper()
 	dir, wanted, replace := t.TempDir(), theirImport, map[string]string{}
@@ -103,7 +102,7 @@ func build(t *testing.T, sources []string, change bool) string {
 	return dir
 }
 
-// run runs a program and returns what it said.
+// run runs a program and returns its output.
 func run(t *testing.T, bin string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

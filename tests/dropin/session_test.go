@@ -12,7 +12,7 @@ import (
 
 func seconds(n int) options { return options{ttl: &n} }
 
-// granted is the TTL that a lease was granted; alive what is left of it.
+// granted is the TTL that a lease was granted; alive is what is left of it.
 func (s *stage) granted(id clientv3.LeaseID) int64 {
 	resp, err := s.cli.TimeToLive(s.within(patience), id)
 	s.valid(err)
@@ -182,9 +182,10 @@ var sessionRows = []behaviour{
 		what:   "Done is closed before etcd expires the lease",
 		theirs: "the key went first",
 		holds: func(s *stage) {
-			// Replies that are late: a renewal counts from its sending for etcd, and for its
-			// client's package from their receipt. The TTL leaves room for renewals with
-			// such replies, and how late they are for a busy machine to see what is first.
+			// Replies are late: etcd counts a renewal from its sending, and etcd's client package
+			// from the receipt of its reply. The TTL is long enough for renewals with such replies,
+			// and they are late enough to distinguish, on a busy machine, which of the two ends is
+			// first.
 			const late = 1700 * time.Millisecond
 			host := s.cluster.Host(s.T)
 			made := s.sessionOn(host.Client(s.T), seconds(16))

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// patience is how long what must happen may take on a busy machine.
+	// patience is how long an expected event may take on a busy machine.
 	patience = time.Minute
-	// quiet is a TTL at which nothing expires during a test.
+	// quiet is a TTL with which no lease expires during a test.
 	quiet = 60
-	// while is how long is watched that something does not happen.
+	// while is how long a test waits for an event that must not happen.
 	while = 500 * time.Millisecond
-	// settled is how long somebody whose key is there is given to know it, and to wait.
+	// settled is how long a candidate whose key exists gets to receive the reply and to wait.
 	settled = 2 * time.Second
-	// shortly is how long a call is given of which the caller hears nothing: less than a single
-	// attempt of ours may take.
+	// shortly is how long a call gets whose reply is lost: less than a single attempt of our
+	// package may take.
 	shortly = time.Second
 )
 
-// stage is where a row is played: one package, an etcd and a name of its own. Its checks
-// end the row; what goes wrong with the stage itself ends the test.
+// stage is the test environment of a row: one package, an etcd and a name of its own. Its checks
+// end the row; an error of the environment itself ends the test.
 type stage struct {
 	*testing.T
 	face
@@ -36,10 +36,10 @@ type stage struct {
 	cli     *clientv3.Client
 	name    string
 	ctx     context.Context
-	// soon is for what must happen without waiting for anybody: it leaves room for a busy
-	// machine, and for no TTL. Of a package that is said to fail less is expected.
+	// soon limits events that must happen without any wait: it is enough for a busy machine, and
+	// shorter than any TTL. For a package that is expected to fail it is shorter.
 	soon time.Duration
-	// patience is how long what must happen may take.
+	// patience is how long an expected event may take.
 	patience time.Duration
 }
 
@@ -63,13 +63,13 @@ func (s *stage) check(ok bool, format string, args ...any) {
 	}
 }
 
-// valid ends the test unless the stage does what it should.
+// valid ends the test unless the test environment works.
 func (s *stage) valid(err error) {
 	s.Helper()
 	require.NoError(s.T, err, "INVALID")
 }
 
-// own gives the row a cluster of its own, for what disturbs others.
+// own gives the row a cluster of its own, for faults that would disturb other rows.
 func (s *stage) own() {
 	s.cluster = etcdtest.Start(s.T, etcdtest.Config{})
 	s.cli = s.cluster.Client(s.T)
@@ -89,13 +89,13 @@ func (s *stage) sessionOn(cli *clientv3.Client, o options) session {
 	return made
 }
 
-// closed closes a session in the background of a test that has ended: etcd's package may
-// take a TTL for it where the network is cut.
+// closed closes a session in the background of a test that has ended: etcd's package may take a TTL
+// for it if the network is partitioned.
 func closed(made session) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = made.Close() // it may be gone
+		_ = made.Close() // it may have ended
 	}()
 	select {
 	case <-done:
@@ -103,20 +103,20 @@ func closed(made session) {
 	}
 }
 
-// election is one on a session of its own.
+// election makes an election on a session of its own.
 func (s *stage) election() (session, election) {
 	made := s.session(options{})
 	return made, s.newElection(made, s.name)
 }
 
-// within returns a context for what must happen.
+// within returns a context that ends after d.
 func (s *stage) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	s.Cleanup(cancel)
 	return ctx
 }
 
-// lead has somebody win who has nobody to wait for.
+// lead makes a candidate win in an election without an older candidate.
 func (s *stage) lead(e election, value string) {
 	s.valid(e.Campaign(s.within(patience), value))
 }
@@ -127,14 +127,14 @@ func after(f func() error) <-chan error {
 	return result
 }
 
-// queue has somebody campaign and returns when the key is in the line.
+// queue starts a campaign and returns when its key is in the queue.
 func (s *stage) queue(ctx context.Context, made session, e election, value string) <-chan error {
 	result := after(func() error { return e.Campaign(ctx, value) })
 	s.inLine(made)
 	return result
 }
 
-// inLine waits until a session's key is there.
+// inLine waits until a session's key exists.
 func (s *stage) inLine(made session) {
 	s.eventually(func() bool { return s.has(s.keyOf(made)) }, "a key in the line")
 }
@@ -159,7 +159,7 @@ func (s *stage) line() []string {
 	return found
 }
 
-// eventually waits for what the stage itself must do.
+// eventually waits for a condition of the test environment.
 func (s *stage) eventually(condition func() bool, what string) {
 	require.True(s.T, reached(condition, patience), "INVALID: not in time: "+what)
 }
@@ -180,7 +180,7 @@ func reached(condition func() bool, within time.Duration) bool {
 	return true
 }
 
-// comes returns what a channel gives in time.
+// comes returns the next value of a channel, if it comes in time.
 func comes[T any](from <-chan T, within time.Duration) (v T, ok bool) {
 	select {
 	case v = <-from:
@@ -206,14 +206,14 @@ func isDone(ch <-chan struct{}) bool {
 	}
 }
 
-// delete takes a key away by hand.
+// delete deletes a key by hand.
 func (s *stage) delete(key string) {
 	resp, err := s.cli.Delete(s.within(patience), key)
 	s.valid(err)
 	require.EqualValues(s.T, 1, resp.Deleted, "INVALID: there was nothing to delete")
 }
 
-// bystander campaigns with a session of its own and says how that went.
+// bystander campaigns with a session of its own and returns the result.
 func (s *stage) bystander(ctx context.Context) <-chan error {
 	_, e := s.election()
 	return after(func() error { return e.Campaign(ctx, "bystander") })
@@ -222,10 +222,10 @@ func (s *stage) bystander(ctx context.Context) <-chan error {
 // carry commits a transaction, under any context.
 type carry func(ctx context.Context) (*clientv3.TxnResponse, error)
 
-// meddling is what becomes of a transaction, given its number, from 1, and what commits it.
+// meddling determines the result of a transaction: n is its number, from 1, and commit commits it.
 type meddling func(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error)
 
-// meddled returns a client of its own whose transactions are tampered with.
+// meddled returns a client of its own whose transactions are intercepted.
 func (s *stage) meddled(how meddling) *clientv3.Client {
 	var n atomic.Int64
 	cli := s.cluster.Client(s.T)
@@ -235,5 +235,5 @@ func (s *stage) meddled(how meddling) *clientv3.Client {
 	return cli
 }
 
-// is compares as programs do that know nothing of errors.Is.
+// is compares errors as programs do that do not use errors.Is.
 func is(err, wanted error) bool { return err == wanted } //nolint:errorlint // that is the point

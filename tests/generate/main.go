@@ -4,12 +4,12 @@
 //	tests/generate/run identity/...     those in one directory, and below
 //	tests/generate/run -check           writes nothing; fails if anything would change
 //
-// It needs Go and nothing else: the compiler is a Go module, and so are the two
-// generators; the module of the tests, which nobody imports, pins all three.
+// It needs only Go: the compiler is a Go module, and so are the two generators; the module of the
+// tests, which no other module imports, pins all three.
 //
-// In the registry that a Go program has of its messages a file is known by its path,
-// and two files of one path are an error. So ours are eldest/<path in the repository>,
-// which is also how they import each other.
+// A Go program registers its messages under the path of their file, and two files with one path are
+// an error. Therefore the paths of this repository are eldest/<path in the repository>, which is
+// also how the files import each other.
 package main
 
 import (
@@ -89,8 +89,8 @@ func run(ctx context.Context, root string, below []string, check bool) error {
 	return errors.Join(errs...)
 }
 
-// find returns the .proto files and the generated files in the directories given, or
-// everywhere, relative to root.
+// find returns the .proto files and the generated files in the given directories, or everywhere,
+// relative to root.
 func find(root string, below []string) (sources, generated []string, err error) {
 	if len(below) == 0 {
 		below = []string{"."}
@@ -151,7 +151,7 @@ func generate(ctx context.Context, root string, sources []string) (map[string][]
 	if err != nil {
 		return nil, err
 	}
-	// The generators are told of all that is imported, too, in the order of need.
+	// The request contains all imported files, too, each after the files that it imports.
 	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: names, Parameter: proto.String("module=" + module)}
 	seen := make(map[string]bool)
 	for _, file := range files {
@@ -166,7 +166,7 @@ func generate(ctx context.Context, root string, sources []string) (map[string][]
 	return generated, nil
 }
 
-// add adds a file to the request, after what it imports.
+// add adds a file to the request, after the files that it imports.
 func add(request *pluginpb.CodeGeneratorRequest, seen map[string]bool, file protoreflect.FileDescriptor) {
 	if seen[file.Path()] {
 		return
@@ -186,7 +186,7 @@ func describe(file protoreflect.FileDescriptor) *descriptorpb.FileDescriptorProt
 	return protoutil.ProtoFromFileDescriptor(file)
 }
 
-// plugin runs one generator, which speaks protobuf on stdin and stdout.
+// plugin runs one generator, which reads protobuf from stdin and writes protobuf to stdout.
 func plugin(ctx context.Context, name string, request *pluginpb.CodeGeneratorRequest, generated map[string][]byte) error {
 	input, err := proto.Marshal(request)
 	if err != nil {

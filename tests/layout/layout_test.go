@@ -37,7 +37,7 @@ var still = map[string]string{
 }
 
 var (
-	// list is the first glob of a room's list, which says whose list it is.
+	// list is the first glob of a package's list, which identifies the package.
 	list     = regexp.MustCompile(`files: \["\$\{base-path\}/(\S+\.go)"`)
 	wild     = strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`)
 	nameless = regexp.MustCompile(`(^|/)(utils?|helpers?|common|types|misc|shared)(/|(_test)?\.go$)`)

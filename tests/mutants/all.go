@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// setting is where and how mutants are played.
+// setting is where and how mutants are run.
 type setting struct {
 	root    string
 	jobs    int
 	timeout time.Duration
 }
 
-// playAll plays the mutants, tells each result as it comes, and returns all of them in
-// the order of their names.
+// playAll runs the mutants, calls tell with each result as it comes, and returns all of them in the
+// order of their names.
 func playAll(ctx context.Context, s setting, all []*mutant, tell func(result)) (results []result, err error) {
 	temp, err := os.MkdirTemp("", "eldest-mutants-")
 	if err != nil {
@@ -31,7 +31,7 @@ func playAll(ctx context.Context, s setting, all []*mutant, tell func(result)) (
 	for i := range min(max(s.jobs, 1), len(all)) {
 		dir := filepath.Join(temp, strconv.Itoa(i))
 		t, err := copyTree(ctx, s.root, filepath.Join(dir, "tree"))
-		if err != nil { // which does not say that it was interrupted
+		if err != nil { // the error does not show an interruption
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 		players = append(players, &player{tree: t, bin: dir, timeout: s.timeout})
@@ -64,7 +64,7 @@ func playAll(ctx context.Context, s setting, all []*mutant, tell func(result)) (
 	return results, context.Cause(ctx)
 }
 
-// byProof puts those together whose test is the same, in the order of the first of each.
+// byProof groups the mutants that have the same test, in the order of the first of each.
 func byProof(all []*mutant) (groups [][]*mutant) {
 	at := map[proof]int{}
 	for _, m := range all {

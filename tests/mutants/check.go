@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// check says of each mutant why it cannot be run: its patch does not apply to the tree,
-// or its test is not there. It builds nothing.
+// check returns why mutants cannot be run: a patch does not apply to the tree, or a test does not
+// exist. It builds nothing.
 func check(ctx context.Context, root string, all []*mutant) (faults []string) {
 	tests := map[string]map[string]bool{}
 	for _, m := range all {
@@ -30,11 +30,11 @@ func check(ctx context.Context, root string, all []*mutant) (faults []string) {
 // testsOf lists the functions of the test files in a directory.
 func testsOf(dir string) map[string]bool {
 	found := map[string]bool{}
-	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // the pattern is good
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // the pattern is valid
 	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
-			continue // the compiler will say it better
+			continue // the compiler will report it better
 		}
 		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {

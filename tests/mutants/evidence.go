@@ -5,26 +5,24 @@ import (
 	"strings"
 )
 
-// crashes are the ends of a test binary that are no --- FAIL.
+// crashes are the ends of a test binary other than --- FAIL.
 var crashes = regexp.MustCompile(`(?m)^(panic: |fatal error: |WARNING: DATA RACE|etcdtest: goroutines are left|goleak: )`)
 
 var (
-	// An assertion's labels stand in a column, and what goes on below a label in the
-	// next one.
+	// An assertion's labels are in a column, and the continuation of a label is in the next one.
 	label    = regexp.MustCompile(`^\s+(Error Trace|Error|Test|Messages): +\t(.*)$`)
 	further  = regexp.MustCompile(`^\s+\t {12}\t(.*)$`)
 	ownWords = regexp.MustCompile(`^\s+\w+_test\.go:\d+: (\S.*)$`)
-	// What ends the report of a crash: the next thing that package testing says.
+	// The end of the report of a crash: the next line of package testing.
 	reported = regexp.MustCompile(`^(=== |\s*--- |PASS$|FAIL|exit status |={10})`)
 )
 
-// long is how many lines of a crash are looked at: the goroutine that crashed, or the two
-// that raced.
+// long is how many lines of a crash are read: the goroutine that crashed, or the two that raced.
 const long = 60
 
-// failures are the reasons that a test gave for failing, one line each: first the
-// assertions and crashes as they came, then what it said in its own words, which a log
-// is, too. An assertion is "what was wrong / the message".
+// failures are a test's reasons for failing, one line each: first the assertions and crashes in
+// their order, then its other messages, logs included. An assertion is "what was wrong / the
+// message".
 func failures(output string) (all []string) {
 	var words []string
 	lines := strings.Split(output, "\n")
@@ -36,7 +34,7 @@ func failures(output string) (all []string) {
 			for ; i < len(lines) && len(crash) < long && !reported.MatchString(lines[i]); i++ {
 				crash = append(crash, lines[i])
 			}
-			i-- // the line that ended it is looked at as well
+			i-- // the line that ended it is read as well
 			all = append(all, flat(crash))
 		case label.MatchString(line):
 			parts := map[string][]string{}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// assertion is what testify writes, as package testing indents it.
+// assertion is the output of testify, as package testing indents it.
 func assertion(test, wrong, message string) string {
 	column := func(s string) string { return strings.ReplaceAll(s, "\n", "\n        \t            \t") }
 	text := "    a_test.go:7: \n        \tError Trace:\t/tmp/a_test.go:7\n        \t            \t\t\t\t/tmp/b_test.go:9\n" +
@@ -48,8 +48,8 @@ func TestFailures(t *testing.T) {
 	require.LessOrEqual(t, len(long), 250)
 }
 
-// A test that fails has killed a mutant only if it failed with what the mutant does to
-// it. The first three were counted once.
+// A test that fails has killed a mutant only if it failed because of the mutant. The first three
+// were once counted as killed.
 func TestKilledForItsOwnReason(t *testing.T) {
 	const expected = `^Should be false / it holds the leadership of somebody else$`
 	m := &mutant{fails: regexp.MustCompile(expected), proof: proof{Test: "TestA"}}
@@ -76,7 +76,7 @@ func TestKilledForItsOwnReason(t *testing.T) {
 		require.Equal(t, tc.want, v, what)
 		require.Contains(t, said, tc.says, what)
 	}
-	// What is no failure stays what it is, whatever was written.
+	// Other verdicts do not change, whatever the output is.
 	for _, v := range []verdict{survived, timedOut, absent, broken, unbuilt} {
 		got, _ := m.of(v, []string{"Should be false / it holds the leadership of somebody else"})
 		require.Equal(t, v, got)

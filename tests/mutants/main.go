@@ -25,7 +25,7 @@ var (
 
 func main() {
 	flag.Parse()
-	if flag.NArg() > 0 { // without -run it would be all of them, for half an hour
+	if flag.NArg() > 0 { // without -run all mutants would run, for half an hour
 		fmt.Fprintf(os.Stderr, "mutants: %q: surplus; some of them are named by -run PATTERN\n", flag.Arg(0))
 		os.Exit(2)
 	}

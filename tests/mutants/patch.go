@@ -12,22 +12,21 @@ import (
 	"strings"
 )
 
-// mutant is a patch and what its header says of it.
+// mutant is a patch and its header.
 type mutant struct {
 	Name     string
 	Row      int
 	Guards   string
 	TakesOut string
-	// fails is what one of the test's failures must match for it to be this mutant's
-	// doing.
+	// fails must match one of the test's failures; only then the mutant has caused the failure.
 	fails *regexp.Regexp
 	proof
 	// The patch as it was when its header was read: it must not change during a run.
 	text []byte
 }
 
-// proof is the test that must turn red. Mutants with the same one share its run on the
-// code as it is.
+// proof is the test that must fail. Mutants with the same proof share its run on the unchanged
+// code.
 type proof struct {
 	Package string
 	Test    string
@@ -41,7 +40,7 @@ func (p proof) top() string {
 	return name
 }
 
-// pattern is the -test.run of the test and no other.
+// pattern is the -test.run for this test and no other.
 func (p proof) pattern() string {
 	name, sub, found := strings.Cut(p.Test, "/")
 	if !found {
@@ -78,8 +77,8 @@ func load(dir string) ([]*mutant, error) {
 	return all, nil
 }
 
-// parse reads a patch. A header that is not understood is an error: a misspelt line
-// would be a mutant that nobody runs as it was meant.
+// parse reads a patch. An invalid header is an error: a mutant with a misspelt line would be run in
+// a way that was not intended.
 func parse(text []byte) (*mutant, error) {
 	m := &mutant{proof: proof{Count: 1}, text: text}
 	diff := false
@@ -134,8 +133,7 @@ func (m *mutant) header(name, value string) (err error) {
 	return err
 }
 
-// anyones are failures that any test may have on a bad day, and words that any assertion
-// says.
+// anyones are failures that any test may have on an overloaded machine, and texts of any assertion.
 var anyones = []string{
 	"",
 	"Not equal:",
@@ -165,7 +163,7 @@ var anyones = []string{
 	"INVALID: ",
 }
 
-// specific refuses an expectation that a failure of no meaning would meet.
+// specific refuses an expectation that a meaningless failure would match.
 func specific(re *regexp.Regexp) error {
 	for _, s := range anyones {
 		if re.MatchString(s) {

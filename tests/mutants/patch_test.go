@@ -37,8 +37,8 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "^TestA$", proof{Test: "TestA"}.pattern())
 }
 
-// A header that is not understood is refused: it would be a mutant that nobody runs as
-// it was meant. Each of these is a good one but for one thing.
+// An invalid header is refused: its mutant would be run in a way that was not intended. Each of
+// these headers has only one fault.
 func TestParseRefuses(t *testing.T) {
 	const whole = "Guards: G1\nTakes out: a\nTest: . TestA\nFails with: two at once\n\ndiff --git a/a.go b/a.go\n"
 	_, err := parse([]byte(whole))

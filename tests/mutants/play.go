@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// result is what became of one mutant.
+// result is the result of one mutant.
 type result struct {
 	*mutant
 	verdict verdict
@@ -21,18 +21,17 @@ type result struct {
 	why     string
 }
 
-// patience is how long tests that can be told wait for what must happen.
+// patience is how long a test waits for a condition, if it uses ELDEST_PATIENCE.
 const patience = 15 * time.Second
 
 // player runs tests in one tree.
 type player struct {
 	tree    tree
-	bin     string // where test binaries go
+	bin     string // the directory of the test binaries
 	timeout time.Duration
 }
 
-// play runs the test of some mutants on the code as it is, and, if it passes, with each of
-// them.
+// play runs the test of some mutants on the unchanged code, and, if it passes, with each of them.
 func (p *player) play(ctx context.Context, same []*mutant, tell func(result)) {
 	healthy, why, _ := p.test(ctx, same[0].proof, "as it is")
 	for _, m := range same {
@@ -47,7 +46,7 @@ func (p *player) play(ctx context.Context, same []*mutant, tell func(result)) {
 	}
 }
 
-// mutated makes one mutant and runs its test.
+// mutated applies one mutant and runs its test.
 func (p *player) mutated(ctx context.Context, m *mutant) (r result) {
 	r.mutant = m
 	restore, err := p.tree.mutate(ctx, m)
@@ -66,10 +65,10 @@ func (p *player) mutated(ctx context.Context, m *mutant) (r result) {
 	return r
 }
 
-// test builds and runs one test on the tree as it is now.
+// test builds and runs one test on the tree as it is at that time.
 func (p *player) test(ctx context.Context, what proof, name string) (verdict, []string, time.Duration) {
 	bin := filepath.Join(p.bin, "mutant.test")
-	// Without paths, so that what was built for one copy of the tree serves the next.
+	// Without paths, so that build results for one copy of the tree can be used for the next.
 	args := []string{"test", "-c", "-vet=off", "-trimpath", "-o", bin}
 	if what.Race {
 		args = append(args, "-race")
@@ -86,7 +85,7 @@ func (p *player) test(ctx context.Context, what proof, name string) (verdict, []
 	}
 	defer func() { _ = os.Remove(bin) }()
 	begin := time.Now()
-	// Subtests wait at the same time for what will not happen, not one after another.
+	// Subtests, most of which wait until their timeouts, run in parallel.
 	out, late, err := run(ctx, filepath.Join(p.tree.dir, what.Package), p.timeout, bin, "-test.v", "-test.failfast", "-test.parallel=16",
 		"-test.run="+what.pattern(), "-test.count="+strconv.Itoa(what.Count), "-test.timeout="+p.timeout.String())
 	took := time.Since(begin)
@@ -104,15 +103,15 @@ func (p *player) test(ctx context.Context, what proof, name string) (verdict, []
 	return v, why, took
 }
 
-// run runs a program in a directory and ends it, and all that it has started, when the
-// time is up.
+// run runs a program in a directory. When the time is up it kills the program and all processes
+// that it has started.
 func run(ctx context.Context, dir string, limit time.Duration, name string, args ...string) (out []byte, late bool, err error) {
-	// The program's own limit, if it has one, comes first and says more.
+	// The program's own limit, if it has one, comes first and gives a better report.
 	bounded, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(bounded, name, args...)
 	cmd.Dir = dir
-	// Most of these tests fail, by waiting in vain: they are asked to be less patient.
+	// Most of these tests fail after a wait: the variable shortens the wait.
 	cmd.Env = append(os.Environ(), "PWD="+dir, "ELDEST_PATIENCE="+patience.String())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -34,7 +34,7 @@ func TestSkipped(t *testing.T) { t.Skip("always") }
 `
 )
 
-// change makes a patch of the tiny repository out of one line.
+// change makes a patch of the tiny repository that replaces one line.
 func change(line, into, test string) string {
 	var hunk strings.Builder
 	shown := strings.Replace(code, map[bool]string{true: add, false: unused}[strings.Contains(line, "Add")], line, 1)
@@ -50,7 +50,7 @@ func change(line, into, test string) string {
 		test, len(lines), len(lines), hunk.String())
 }
 
-// repository makes one with a test and these mutants.
+// repository makes a repository with a test and these mutants.
 func repository(t *testing.T, mutants map[string]string) (root string, all []*mutant) {
 	t.Helper()
 	root = t.TempDir()
@@ -79,8 +79,8 @@ const (
 	unused = "func Unused() int { return 1 }"
 )
 
-// Every verdict that there is, on a repository that has a mutant for each; and the tree
-// is what it was after each of them, or the healthy ones would not be.
+// The test covers every verdict, on a repository that has a mutant for each. The tree is unchanged
+// after each of them; otherwise the healthy tests would fail.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	want := map[string]verdict{
@@ -123,13 +123,13 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, code, string(text), "it was patched in place")
 }
 
-// All killed is the one good end.
+// Only if all mutants are killed, sum returns no error.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
 	root, all := repository(t, map[string]string{"a": change(add, "func Add(a, b int) int { return a - b }", "TestAdd")})
 	for _, tests := range []string{"", "package tiny\n"} {
 		want := killed
-		if tests != "" { // what is not committed counts
+		if tests != "" { // uncommitted changes count
 			require.NoError(t, write(filepath.Join(root, "tiny", "tiny_test.go"), []byte(tests), 0o644))
 			want = absent
 		}
@@ -165,8 +165,8 @@ func TestCheckFinds(t *testing.T) {
 	require.Contains(t, faults[1], "c-not-there: there is no TestNone in tiny")
 }
 
-// The mutants of this repository: each applies to the code as it is now, and its test is
-// there. That they are killed is for the command to say.
+// The mutants of this repository: each applies to the current code, and its test exists. The
+// command checks that they are killed.
 func TestMutantsOfThisRepository(t *testing.T) {
 	t.Parallel()
 	here, err := os.Getwd()

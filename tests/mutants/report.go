@@ -15,7 +15,7 @@ func show(out io.Writer, all []*mutant) error {
 	return columns.Flush()
 }
 
-// line tells one result.
+// line writes one result.
 func line(out io.Writer, r result) {
 	fmt.Fprintf(out, "%-14s %5.1f s  %s (%s %s)", r.verdict, r.took.Seconds(), r.Name, r.Package, r.Test)
 	if r.why != "" {
@@ -31,7 +31,7 @@ func count(mutants int) string {
 	return fmt.Sprintf("%d mutants", mutants)
 }
 
-// sum tells what all results add up to, and is an error unless all were killed.
+// sum writes the totals of all results, and returns an error unless all were killed.
 func sum(out io.Writer, results []result) error {
 	counts := map[verdict]int{}
 	for _, r := range results {

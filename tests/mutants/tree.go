@@ -12,10 +12,11 @@ import (
 	"strings"
 )
 
-// tree is a copy of the repository in which mutants live.
+// tree is a copy of the repository to which mutants are applied.
 type tree struct{ dir string }
 
-// rootOf finds the root of the repository above the working directory: where go.work is.
+// rootOf finds the root of the repository at or above the working directory: the directory of
+// go.work.
 func rootOf(dir string) (string, error) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
@@ -27,8 +28,8 @@ func rootOf(dir string) (string, error) {
 	}
 }
 
-// copyTree copies what git knows of root to dir, as it is in the working tree. What git
-// ignores stays behind.
+// copyTree copies the files of root that git lists to dir, as they are in the working tree. It does
+// not copy files that git ignores.
 func copyTree(ctx context.Context, root, dir string) (tree, error) {
 	names, err := git(ctx, root, nil, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -36,7 +37,7 @@ func copyTree(ctx context.Context, root, dir string) (tree, error) {
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		err := copyFile(filepath.Join(root, name), filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed, and git was not told yet
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the file was removed, and is still in git's index
 			return tree{}, err
 		}
 	}
@@ -65,23 +66,22 @@ func write(path string, text []byte, mode fs.FileMode) error {
 	return os.WriteFile(path, text, mode)
 }
 
-// mutate applies a mutant, all of it or nothing; restore takes it back.
+// mutate applies a mutant, all of it or nothing; restore reverses it.
 func (t tree) mutate(ctx context.Context, m *mutant) (restore func() error, err error) {
 	if err := apply(ctx, t.dir, m); err != nil {
 		return func() error { return nil }, err
 	}
-	// Also when the run is interrupted: the next mutant would be made of two.
+	// Also when the run is interrupted: otherwise the next run would have two mutants.
 	return func() error { return apply(context.WithoutCancel(ctx), t.dir, m, "--reverse") }, nil
 }
 
-// apply is git apply in a directory, which fails where the context of a change is not
-// what the patch says.
+// apply is git apply in a directory. It fails where the context of a change differs from the patch.
 func apply(ctx context.Context, dir string, m *mutant, flags ...string) error {
 	_, err := git(ctx, dir, m.text, append([]string{"apply"}, flags...)...)
 	return err
 }
 
-// git runs git in a directory. A copy is no repository, whatever lies above it.
+// git runs git in a directory. A copy is not a repository, even if a directory above it is.
 func git(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)

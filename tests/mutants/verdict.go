@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// verdict is what became of a mutant, or of a test without one.
+// verdict is the result of a mutant, or of a test without one.
 type verdict string
 
 const (
@@ -19,12 +19,12 @@ const (
 	absent    verdict = "no such test, or skipped"
 	unhealthy verdict = "the test fails without it"
 	broken    verdict = "error"
-	// failed is that of a test for which nobody has asked yet what it failed with.
+	// failed is the verdict of a failed test before its failures were compared with a mutant.
 	failed verdict = "failed"
 )
 
-// judge reads what a test binary wrote (with -test.v) and how it ended. ok says that it
-// ended with exit code 0; late that it was ended from outside.
+// judge reads the output of a test binary (with -test.v) and its end. ok means that it ended with
+// exit code 0; late that it was killed because of its limit.
 func judge(p proof, output string, ok, late bool) (v verdict, why []string) {
 	name := regexp.QuoteMeta(p.top())
 	ran := regexp.MustCompile(`(?m)^=== RUN   ` + name + `$`).MatchString(output)
@@ -44,11 +44,10 @@ func judge(p proof, output string, ok, late bool) (v verdict, why []string) {
 	}
 }
 
-// of is the verdict over a mutant whose test has ended like this. A test may fail for
-// reasons that have nothing to do with what was taken out (a port that is in use, no
-// memory left, a machine that is too slow): only a failure with what the mutant's header
-// expects proves that the test sees the difference. One of several is enough: subtests
-// that wait at the same time fail in any order.
+// of is the verdict of a mutant whose test has ended with v. A test may fail for reasons without a
+// connection to the mutant (a port that is in use, no memory left, a machine that is too slow):
+// only a failure that the mutant's header expects proves that the test detects the mutant. One of
+// several is enough: subtests that wait at the same time fail in any order.
 func (m *mutant) of(v verdict, why []string) (verdict, string) {
 	if v != failed {
 		return v, shorten(strings.Join(why, " | "))
@@ -70,7 +69,7 @@ func oneLine(s string) string { return shorten(strings.Join(strings.Fields(s), "
 
 func shorten(s string) string { return cut(s, 240) }
 
-// ends keeps the message, which comes last.
+// ends keeps the message, which is at the end.
 func ends(s string) string {
 	const head, tail = 150, 90
 	if len(s) <= head+tail {

@@ -140,10 +140,10 @@ func regressionsPage(rows []header, mutants map[string]header) string {
 	return b.String() + "\n## Notes\n" + notes.String()
 }
 
-// escaped is text as a cell of a table.
+// escaped is text as the content of a table cell.
 func escaped(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// code is a regular expression as a cell of a table.
+// code is a regular expression as the content of a table cell.
 func code(expression string) string {
 	return "`` " + escaped(expression) + " ``"
 }

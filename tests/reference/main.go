@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// folder is where the pages are, below the root of the repository.
+// folder is the directory of the pages, relative to the root of the repository.
 const folder = "docs/reference"
 
 func main() {

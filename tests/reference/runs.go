@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
-// A run names what is read of a file in docs/data.
+// simulation has the fields that are read from a file in docs/data.
 type simulation struct {
 	Revision string
 	Complete bool
@@ -67,7 +67,7 @@ type load struct {
 	Heap, RSS, Goroutines flat
 }
 
-// flat is the medians of the second and of the last third of a run.
+// flat has the medians of the second and of the last third of a run.
 type flat struct {
 	Second float64 `json:"second_third"`
 	Last   float64 `json:"last_third"`
@@ -78,13 +78,13 @@ type flat struct {
 type runs struct {
 	simulations [2]simulation // of Eldest and of etcd's package
 	chaos       [2]chaos
-	loads       [4]load // three full ones, and a fifth
+	loads       [4]load // three full ones, and a fifth of one
 }
 
 var contenders = [2]string{"eldest", "concurrency"}
 
-// readRuns reads the reference runs, and refuses one that is not complete or in which Eldest
-// violated something.
+// readRuns reads the reference runs. It fails for a run that is not complete, or in which Eldest
+// violated an invariant.
 func readRuns(root string) (*runs, error) {
 	var r runs
 	for i, name := range contenders {
@@ -112,7 +112,7 @@ func readRuns(root string) (*runs, error) {
 	return &r, nil
 }
 
-// invariants are what was violated, in words.
+// invariants describes each invariant that may be violated.
 var invariants = map[string]string{
 	"G8":      "something is left behind",
 	"I1":      "two nodes are certain to lead at one instant",
@@ -319,7 +319,7 @@ func loadTables(loads []load) string {
 	return b.String()
 }
 
-// rounded is a duration to the half second.
+// rounded is a duration, rounded to half seconds.
 func rounded(text string) string {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -328,7 +328,7 @@ func rounded(text string) string {
 	return d.Round(time.Second / 2).String()
 }
 
-// digits is a number with three digits, or all of those before the point.
+// digits is a number with three significant digits, or all of those before the point.
 func digits(f float64) string {
 	if f >= 100 {
 		return thousands(int(math.Round(f)))

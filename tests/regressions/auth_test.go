@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// locked is a cluster with authentication, whose user "node" may do what a node of the
-// election must, once permit has been called.
+// locked is a cluster with authentication. After permit, its user "node" has the permissions that a
+// node of the election needs.
 type locked struct {
 	*etcdtest.Cluster
 	root *clientv3.Client
@@ -42,7 +42,7 @@ func (k *locked) as(t *testing.T, user string) *clientv3.Client {
 	return k.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = user, "secret" })
 }
 
-// permit lets nodes stand, and a leader write its one key.
+// permit lets nodes be candidates, and lets a leader write its one key.
 func (k *locked) permit(t *testing.T) {
 	t.Helper()
 	begin, end := keys.Range(k.name)
@@ -57,11 +57,11 @@ func (k *locked) forbid(t *testing.T) {
 	require.NoError(t, etcdtest.Err(k.root.RoleRevokePermission(etcdtest.Context(t), "node", begin, end)))
 }
 
-// Row 25, permission denied. Elsewhere the loop spins, or gives up in silence. Here the
-// status says why, the rounds are held apart, no lease is left by any of them, and the
-// node stands when it may.
+// Row 25, permission denied. In other implementations the loop spins, or ends without an error. In
+// Eldest the status has the reason, there is a pause between rounds, no round leaves a lease, and
+// the node is a candidate as soon as it has the permission.
 //
-// Fails when a refusal is taken for an outage, or a round for the last one.
+// Fails when a refusal is taken for an outage, or when a refused round is the last one.
 func TestRegression25_PermissionDenied(t *testing.T) {
 	t.Parallel()
 	k := lock(t)
@@ -79,8 +79,8 @@ func TestRegression25_PermissionDenied(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leases.Leases, 1, "the lease of a round is left")
 
-	// The permission is taken away from a leader, which loses its key beside; then it is
-	// given back.
+	// The permission is revoked while the node leads, and its key is deleted; then the permission
+	// is granted again.
 	rounds := n.rounds.Load()
 	k.forbid(t)
 	require.ErrorIs(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")), rpctypes.ErrPermissionDenied)

@@ -54,11 +54,11 @@ func (d dead) Watch(context.Context, string, ...clientv3.OpOption) clientv3.Watc
 
 func (dead) Close() error { return nil }
 
-// Row 40, a back-off of the user's that gives no pause. Elsewhere a dead etcd is sent as
-// many requests as the machine can make. Here a pause has a least length, in each package
-// that has such a setting.
+// Row 40, a user's back-off function that returns no pause. In other implementations an etcd that
+// is down receives as many requests as the machine can send. In Eldest a pause has a minimum, in
+// each package that has such a setting.
 //
-// Fails when the function is taken as it is.
+// Fails when the result of the function is used as it is.
 func TestRegression40_NoPause(t *testing.T) {
 	t.Parallel()
 	away := dead{err: status.Error(codes.Unavailable, "connection refused")}
@@ -85,7 +85,7 @@ func TestRegression40_NoPause(t *testing.T) {
 			return ctx.Err()
 		},
 		"elector": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			denies := dead{err: rpctypes.ErrPermissionDenied} // the end of a round
+			denies := dead{err: rpctypes.ErrPermissionDenied} // this error ends a round
 			e, err := elector.New(elector.Config{
 				Election: "e", NodeID: "n", Backoff: backoff,
 				Source: elector.Always(elector.Clients{KV: denies, Watcher: denies, Lease: denies, Majority: lease.Unconfirmed{}}),
@@ -111,7 +111,7 @@ func TestRegression40_NoPause(t *testing.T) {
 				pauses.Add(1)
 				return -time.Duration(attempt % 2)
 			})
-			// Some wait in several places at a time.
+			// Some packages wait in several places at the same time.
 			most := 4 * (int64(time.Since(begun)/least) + 1)
 			require.Error(t, err)
 			require.Greater(t, pauses.Load(), int64(1), "INVALID: it was not asked for a pause: %v", err)

@@ -23,41 +23,41 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// childEnv makes this test binary a participant; its value is where, as JSON.
+// childEnv makes this test binary a participant; its value is the order, as JSON.
 const childEnv = "ELDEST_REGRESSIONS_CHILD"
 
-// order is what a child is to do: lead the election, and report.
+// order is the task of a child: lead the election, and report.
 type order struct {
 	Endpoints []string      `json:"endpoints"`
 	Election  string        `json:"election"`
 	TTL       time.Duration `json:"ttl"`
 	// Node, if set, makes the child an elector with that node ID.
 	Node string `json:"node,omitempty"`
-	// Mark is the file of its stopMark.
+	// Mark is the file of the child's stopMark.
 	Mark string `json:"mark"`
 }
 
 // report is a line that a child writes.
 type report struct {
 	Event string `json:"event"`
-	// With "leading".
+	// Set with "leading".
 	Lease int64  `json:"lease,omitempty"`
 	Key   string `json:"key,omitempty"`
 	Token int64  `json:"token,omitempty"`
-	// With "resumed", the first use after a pause, and with "status".
+	// Set with "resumed", the first use after a pause, and with "status".
 	Holds    bool   `json:"holds,omitempty"`
 	State    string `json:"state,omitempty"`
 	Ended    bool   `json:"ended,omitempty"`
 	Renewals int64  `json:"renewals,omitempty"`
-	// With "looked", of an elector.
+	// Set with "looked", of an elector.
 	Role string `json:"role,omitempty"`
-	// With "wrote".
+	// Set with "wrote".
 	Name  string `json:"name,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// beChild is the life of a child: it leads, says what it sees first after it was
-// stopped, and obeys its standard input until that ends.
+// beChild is the main function of a child: it leads, reports what it observes first after it was
+// stopped, and carries out the commands from its standard input until that ends.
 func beChild(role string) {
 	var o order
 	if err := json.Unmarshal([]byte(role), &o); err != nil {
@@ -82,8 +82,8 @@ func beChild(role string) {
 	var renewals atomic.Int64
 	s, err := lease.Open(ctx, lease.Config{
 		Lease: cli, TTL: o.TTL,
-		// Patient attempts: a reply that comes late is still waited for, even past
-		// the end of the lease.
+		// Long timeouts: a reply that comes late is still waited for, even past the end of the
+		// lease.
 		Renewal: func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 6, Timeout: 10 * granted}
 		},
@@ -102,15 +102,15 @@ func beChild(role string) {
 	}
 	say(report{Event: "leading", Lease: int64(s.ID()), Key: l.Key(), Token: int64(l.Token())})
 	go func() {
-		// The first use after a pause must tell the truth, before any timer has
-		// had its turn; so this looks as often as it can.
+		// The first use after a pause must be correct, before any timer has fired; therefore this
+		// checks as often as it can.
 		for seen := uint32(0); ; {
 			if stops := mark.stops(); stops != seen {
 				holds := l.Holds(0)
 				say(report{Event: "resumed", Holds: holds, State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
 				seen = stops
 			}
-			time.Sleep(200 * time.Microsecond) // a rhythm, not a wait
+			time.Sleep(200 * time.Microsecond) // a period, not a wait
 		}
 	}()
 	lines := bufio.NewScanner(os.Stdin)
@@ -123,7 +123,7 @@ func beChild(role string) {
 			var kv clientv3.KV = cli
 			if command == "guarded" {
 				guard := l.Guard()
-				guard.Alive = nil // it was looked at before the pause
+				guard.Alive = nil // it was checked before the pause
 				kv = guard.KV(cli)
 			}
 			go func() {
@@ -137,10 +137,10 @@ func beChild(role string) {
 			}()
 		}
 	}
-	os.Exit(0) // the parent has gone, or had enough
+	os.Exit(0) // the parent has ended, or closed the input
 }
 
-// child is such a process, seen from its parent.
+// child is a child process, as its parent uses it.
 type child struct {
 	t       *testing.T
 	cmd     *exec.Cmd
@@ -184,13 +184,13 @@ func startChild(t *testing.T, o order) *child {
 		_ = ours.Close()
 		_ = cmd.Process.Kill()
 		<-read
-		_ = cmd.Wait() // killed, as was meant
+		_ = cmd.Wait() // it was killed on purpose
 	})
 	c.leading = c.await("leading")
 	return c
 }
 
-// await waits for a report and passes over others.
+// await waits for a report and skips others.
 func (c *child) await(event string) report {
 	c.t.Helper()
 	for {
@@ -207,8 +207,8 @@ func (c *child) tell(command string) {
 	require.NoError(c.t, err)
 }
 
-// stop halts the process, all of its threads where that can be seen, and then marks
-// that it did.
+// stop halts the process and, where that can be observed, waits until all of its threads have
+// halted. Then it marks the stop.
 func (c *child) stop() {
 	c.t.Helper()
 	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
@@ -219,7 +219,7 @@ func (c *child) stop() {
 	c.mark.stopped(c.t)
 }
 
-// standStill says whether every thread in a directory of /proc is stopped.
+// standStill reports whether every thread in a directory of /proc is stopped.
 func standStill(tasks string) bool {
 	stats, err := filepath.Glob(tasks + "/*/stat")
 	for _, stat := range stats {

@@ -19,9 +19,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 37. 1,000 candidates at once, then 1,000 departures one after another. Elsewhere
-// every waiter was woken by every departure, and callers saw "too many requests". Here
-// each waits once, is woken once, and no caller sees anything of the crowd.
+// Row 37. 1,000 candidates at once, then 1,000 departures one after another. In other
+// implementations every departure woke every waiter, and callers received "too many requests". In
+// Eldest each candidate waits once and is woken once, and no caller notices the crowd.
 //
 // Fails when waiters watch the leader or the range.
 func TestRegression37_Crowd(t *testing.T) {
@@ -37,10 +37,10 @@ func TestRegression37_Crowd(t *testing.T) {
 		joining.Go(func() {
 			for j := i; j < crowd; j += clients {
 				people[j] = join(t, cli, name, func(l *lease.Config, e *election.Config) {
-					// Without rechecks, and without a second watch where a busy etcd
-					// confirms the first one late: what is counted is what one costs.
+					// Without liveness checks, and without a second watch where a busy etcd
+					// confirms the first one late: the test counts the cost of one watch.
 					e.WatchCheck, e.Timeout = -1, etcdtest.Patience
-					// Nobody renews meanwhile, or loses its lease on a busy machine.
+					// No lease is renewed meanwhile, or lost on a busy machine.
 					l.TTL = time.Hour
 				})
 			}
@@ -72,7 +72,7 @@ func TestRegression37_Crowd(t *testing.T) {
 	registering.Wait()
 	require.Len(t, queueOf(t, c, name), crowd)
 	waits := 0
-	etcdtest.Eventually(t, func() bool { // everybody but the first waits
+	etcdtest.Eventually(t, func() bool { // every candidate except the first waits
 		waits = 0
 		for _, p := range people {
 			waits += len(p.Waiting)
@@ -97,7 +97,7 @@ func TestRegression37_Crowd(t *testing.T) {
 	}
 	for _, p := range people {
 		require.LessOrEqual(t, len(p.Waiting), 1, "it waited for more than one key")
-		// The successor's, and perhaps its own.
+		// The successor's watch, and perhaps the candidate's own.
 		require.LessOrEqual(t, events[p.Candidate.Key()], 2, "one departure woke many")
 	}
 	var leaving sync.WaitGroup
@@ -107,8 +107,8 @@ func TestRegression37_Crowd(t *testing.T) {
 	leaving.Wait()
 }
 
-// busyKV refuses every request but each third, as an etcd does that has too many under
-// way. (That takes 5,000, more than a test should send.)
+// busyKV refuses all requests except each third, as an etcd does that has too many in progress.
+// (That takes 5,000, more than a test should send.)
 type busyKV struct {
 	clientv3.KV
 	asked, refused atomic.Int64
@@ -136,10 +136,10 @@ func (kv *busyKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	return t.Commit(t.Context)
 }
 
-// Row 37, the overload itself: registration, proof and resignation are each refused for
-// it, and the caller sees nothing of that but the time.
+// Row 37, the overload itself: registration, proof and resignation are each refused because of it,
+// and the caller only notices that they take longer.
 //
-// Fails when internal/rpcerr.Permanent takes such a refusal for one that lasts.
+// Fails when internal/rpcerr.Permanent treats such a refusal as permanent.
 func TestRegression37_TooManyRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -13,26 +13,26 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// islandTTL is long enough for a busy machine not to cost a node its lease by itself.
+// islandTTL is long enough that a busy machine alone does not cost a node its lease.
 const islandTTL = 6 * time.Second
 
-// patient has an observer hear of etcd's silence long after the lease has ended: what makes
-// a node unknown is its deadline.
+// patient makes an observer notice etcd's outage long after the lease has ended: the deadline alone
+// makes a node unknown.
 func patient(cfg *elector.Config) { cfg.Observer.Timeout = 5 * time.Second }
 
-// island is a member of three, and the node that talks to it alone.
+// island is a member of three, and the node that uses only this member.
 type island struct {
 	*node
 	cli *clientv3.Client
-	// cut cuts it off and mend undoes that.
+	// cut partitions it and mend ends the partition.
 	cut, mend func()
-	// lost counts what did not get through.
+	// lost counts the messages that were held or dropped.
 	lost func() int64
 }
 
-// islands starts three members with a node on each. The first one leads, the others
-// follow it. A cut is one between the members, in the given direction; or, with 0, a
-// black hole between a node and its member.
+// islands starts three members with a node on each. The first one leads, the others follow it. The
+// partition is between the members, in the given direction; or, with 0, it is a black hole between
+// a node and its member.
 func islands(t *testing.T, c *etcdtest.Cluster, name string, cut etcdtest.Direction) []*island {
 	t.Helper()
 	var all []*island
@@ -66,8 +66,8 @@ func islands(t *testing.T, c *etcdtest.Cluster, name string, cut etcdtest.Direct
 	return all
 }
 
-// during cuts an island off, plays a scene, and mends it; a cut through which a write
-// still gets is none.
+// during partitions an island, calls scene, and ends the partition. If a write still gets through
+// the partition, the test is invalid.
 func (is *island) during(t *testing.T, scene func(since time.Time)) {
 	t.Helper()
 	before := is.lost()
@@ -81,21 +81,21 @@ func (is *island) during(t *testing.T, scene func(since time.Time)) {
 	is.mend()
 }
 
-// at delivers what the island is at a moment, or a little later where the machine is busy:
-// whoever is asked then reads the clock.
+// at delivers the role of the island at a moment, or a little later on a busy machine; Status reads
+// the clock when it is called.
 func (is *island) at(moment time.Time) <-chan elector.Role {
 	role := make(chan elector.Role, 1)
 	time.AfterFunc(time.Until(moment), func() { role <- is.Status().Role() })
 	return role
 }
 
-// Row 30. The leader's member is partitioned, and all statuses are looked at all the
-// time. Elsewhere two leaders are to be seen for 2.07 s, and the old one forwards to
-// itself for as long. Here never: the old one is unknown first, then the next one
-// leads; when it has healed, the old one follows that one; and back again.
+// Row 30. The leader's member is partitioned, and the status of every node is read all the time. In
+// other implementations there are two leaders for 2.07 s, and the old one forwards to itself for as
+// long. In Eldest this never happens: the old leader becomes unknown first, then the next one
+// leads; after the partition the old one follows the new one. Then the new leader is partitioned.
 //
-// Fails when Status does not end with the deadline, or the deadline counts from the
-// receipt of a reply.
+// Fails when Status does not end with the deadline, or when the deadline counts from the receipt of
+// a reply.
 func TestRegression30_PartitionedLeader(t *testing.T) {
 	t.Parallel()
 	for what, direction := range map[string]etcdtest.Direction{
@@ -111,7 +111,7 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 			old, l := all[0], first
 			times := 1
 			if direction == etcdtest.BothWays {
-				times = 2 // there, and back again
+				times = 2 // then the new leader is partitioned as well
 			}
 			for range times {
 				var next *island
@@ -148,13 +148,13 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 	}
 }
 
-// Row 31. A follower is cut off for longer than the TTL: its member from the others, or
-// it from its member. Elsewhere it goes on naming a leader, and after healing it is
-// silently no participant any more. Here it is unknown within the TTL, and a
-// participant again after healing, one that leads when its turn comes.
+// Row 31. A follower is partitioned for longer than the TTL: its member from the other members, or
+// the follower from its member. In other implementations it continues to report a leader, and after
+// the partition it is not a candidate any more and reports no error. In Eldest it is unknown within
+// the TTL, and a candidate again after the partition; it leads when it is the oldest.
 //
-// Fails when a follower's status does not rest on its session, or when a lost session
-// is not the end of a round.
+// Fails when a follower's status does not depend on its session, or when a lost session does not
+// end the round.
 func TestRegression31_PartitionedFollower(t *testing.T) {
 	t.Parallel()
 	for what, direction := range map[string]etcdtest.Direction{"its member": etcdtest.BothWays, "it from its member": 0} {

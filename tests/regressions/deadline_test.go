@@ -14,9 +14,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 11. Packets are dropped without a reset. Elsewhere the leader goes on until its
-// TCP connection is given up, minutes later. Here its leadership ends by the deadline,
-// and never after the successor's win.
+// Row 11. Packets are dropped without a reset. In other implementations the leader continues to
+// lead until its TCP connection times out, minutes later. In Eldest its leadership ends by the
+// deadline, and never after the successor's win.
 //
 // Fails when lease.Session has no timer for its deadline.
 func TestRegression11_BlackHole(t *testing.T) {
@@ -30,11 +30,11 @@ func TestRegression11_BlackHole(t *testing.T) {
 			name := etcdtest.Election(t)
 			host := c.Host(t)
 			defer host.Mend()
-			// Far enough apart for a busy machine to see what comes first.
+			// Far enough apart to distinguish the order of the two on a busy machine.
 			const granted, margin = 8 * time.Second, 3 * time.Second
 			leader := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
 				l.TTL, l.Margin = granted, margin
-				// No further attempt comes to look at the clock by the way.
+				// No further attempt checks the clock.
 				l.Backoff = func(int) time.Duration { return time.Hour }
 			}).Lead(t)
 			next := join(t, c.Client(t), name)
@@ -43,7 +43,7 @@ func TestRegression11_BlackHole(t *testing.T) {
 			ended := make(chan bool, 1)
 			result := electiontest.After(func() (*election.Leadership, error) {
 				l, err := next.Candidate.Await(ctx)
-				ended <- leader.Context().Err() != nil // which asks no clock
+				ended <- leader.Context().Err() != nil // this does not read the clock
 				return l, err
 			})
 			host.Drop(d)
@@ -57,10 +57,10 @@ func TestRegression11_BlackHole(t *testing.T) {
 	}
 }
 
-// lateReplies is the stage of row 12: replies to the leader are late, and when one is on
-// its way no request gets through any more. renewed counts renewals and asked the requests
-// behind whose replies one counts. The last renewal that etcd saw is then older, by as much
-// as that and more, than the last one of which the leader hears.
+// lateReplies is the fault of row 12: replies to the leader are late, and while one is on its way
+// no request gets through any more. renewed counts renewals; asked counts the requests whose
+// replies confirm them. The last renewal that etcd has received is then older, by at least the
+// delay, than the last reply that the leader receives.
 func lateReplies(t *testing.T, host *etcdtest.Host, late time.Duration, renewed func() int64, asked func() int) {
 	t.Helper()
 	host.Delay(0, late)
@@ -73,12 +73,12 @@ func lateReplies(t *testing.T, host *etcdtest.Host, late time.Duration, renewed 
 	host.Drop(etcdtest.Inbound)
 }
 
-// Row 12. The client's replies are delayed by 1 s. Elsewhere the deadline counts from
-// the receipt, and two lead for up to a second. Here the leading context has ended when
+// Row 12. The client's replies are delayed by 1 s. In other implementations the deadline counts
+// from the receipt, and two lead for up to a second. In Eldest the leading context has ended when
 // the successor wins.
 //
-// Fails when lease counts deadlines from the receipt of a reply (received in place of
-// sent in lease.Session.renewed).
+// Fails when deadlines count from the receipt of a reply instead of from the sending of the request
+// (internal/core, confirmed).
 func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -88,8 +88,8 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	var renewals atomic.Int64
 	var rec etcdtest.Recorder
 	p := join(t, host.Client(t, rec.Attach), name, func(l *lease.Config, _ *election.Config) {
-		// A renewal takes two replies, the majority's after the server's; so this TTL
-		// outlives two renewals and the pause between them, on a busy machine as well.
+		// A renewal takes two replies, the majority's after the server's; this TTL is longer than
+		// two renewals and the pause between them, on a busy machine as well.
 		l.TTL, l.Margin = 8*time.Second, 500*time.Millisecond
 		l.Renewal = func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 3 * time.Second}
@@ -98,7 +98,7 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	})
 	leader := p.Lead(t)
 	result := join(t, c.Client(t), name).Queue(t)
-	// The second of its two requests: what is heard then counts.
+	// The second of its two requests: its reply confirms the renewal.
 	lateReplies(t, host, time.Second, renewals.Load, func() int { return rec.Count("MemberList") })
 	electiontest.Wins(t, result)
 	require.Error(t, leader.Err(), "two leading contexts")
@@ -106,8 +106,7 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
 }
 
-// Row 12 on the same stage, with etcd's package: its session is alive when the successor
-// has won.
+// Row 12 with the same fault and etcd's package: its session is alive when the successor has won.
 func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -126,17 +125,17 @@ func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
 	}()
 	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
 	asked := func() int { return rec.Count("LeaseKeepAlive") }
-	// So late that it is to be seen on a busy machine.
+	// Late enough to be noticed on a busy machine.
 	lateReplies(t, host, 4*time.Second, func() int64 { return int64(asked()) }, asked)
 	require.True(t, etcdtest.Take(t, won, "the successor's win"), "the fault is mended?")
 	host.Mend()
 }
 
-// Row 14. The system is suspended for an hour: the boot-time clock has moved on, the
-// monotonic clock, by which timers run, has not. Elsewhere the session believes in its
-// lease for another TTL. Here the deadline has passed at the first use, and nothing is
-// sent on the strength of it. (The first use may be any other: TestFirstCallAfterASuspend of
-// package election.)
+// Row 14. The system is suspended for an hour: the boot-time clock has advanced; the monotonic
+// clock, which timers use, has not. In other implementations the session counts its lease as valid
+// for another TTL. In Eldest the deadline has passed at the first use, and no request is sent that
+// relies on the lease. (The first use may be any other: TestFirstCallAfterASuspend of package
+// election.)
 //
 // Fails when lease.Session.Holds relies on its timer.
 func TestRegression14_SystemSuspend(t *testing.T) {

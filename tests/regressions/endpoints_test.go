@@ -16,9 +16,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 8 (etcd #19778, #14631). A new session against an endpoint that is dead, stopped
-// or a black hole. Elsewhere it hangs, whatever the context says. Here it fails within
-// the context.
+// Row 8 (etcd #19778, #14631). A new session against an endpoint that is dead, stopped or a black
+// hole. In other implementations the call hangs, regardless of its context. In Eldest it fails when
+// the context ends.
 //
 // Fails when lease.Open grants without the caller's context.
 func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	require.NoError(t, c.Member(0).Cont())
 	require.NoError(t, c.Member(0).Kill())
 	t.Run("dead", func(t *testing.T) { open(t, fresh) })
-	// One that is being opened when etcd comes back is opened.
+	// A session that is being opened when etcd becomes available is opened.
 	opened := make(chan error, 1)
 	go func() {
 		s, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: fresh})
@@ -74,11 +74,11 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	join(t, fresh, etcdtest.Election(t)).Lead(t)
 }
 
-// Row 40, a client that was closed: whatever was going on or begins ends soon, with an
-// error, instead of retrying for ever.
+// Row 40, a client that was closed: all calls in progress, and all new ones, end soon with an
+// error, instead of being retried for ever.
 //
-// Fails when requests are repeated on a client that is closed: its own cancellations
-// look like passing ones.
+// Fails when requests are repeated on a closed client: the errors of its own cancellation look
+// temporary.
 func TestRegression40_ClosedClient(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -97,7 +97,7 @@ func TestRegression40_ClosedClient(t *testing.T) {
 	require.ErrorIs(t, p.Session.Close(etcdtest.Context(t)), eldest.ErrClosed, "its lease cannot be revoked")
 	require.Less(t, time.Since(begin), atOnce)
 	require.NoError(t, leader.Err())
-	// The candidate's client alone: its session has another one.
+	// Only the candidate's client is closed: its session uses another one.
 	cli := c.Client(t)
 	late := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = cli, cli })
 	require.NoError(t, cli.Close())

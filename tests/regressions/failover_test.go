@@ -12,23 +12,23 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 39. The leader crashes, and etcd changes its own leader before the lease has
-// expired. The new one counts every lease anew, at the full TTL and an election timeout,
-// so the fail-over takes up to twice as long; elsewhere that is nowhere said, and taken
-// for a hang. Here the bound is documented (docs/operations/sizing.md) and measured: from the crash
-// TTL + 1 s on a healthy etcd; after a change of etcd's leader TTL + E + 1 s more, and
-// 2 E where it was killed and another one had to be elected. Safety is not touched by
-// it: the leading context has ended long before.
+// Row 39. The leader crashes, and etcd changes its own leader before the lease has expired. The new
+// etcd leader restarts every lease, with the full TTL and an election timeout E, so the fail-over
+// takes up to twice as long; in other implementations that is not documented, and is taken for a
+// hang. In Eldest the bound is documented (docs/operations/sizing.md) and measured: from the crash
+// TTL + 1 s on a healthy etcd; after a change of etcd's leader TTL + E + 1 s more, and 2 E where it
+// was killed and another one had to be elected. Safety is not affected: the leading context has
+// ended long before.
 //
-// Nothing of this is in our hands but that the waiter hears of the end wherever its watch
-// has gone by then, and that the old leader's deadline does not follow etcd's.
+// Eldest controls only two parts of this: the waiter is notified of the end on whichever member its
+// watch is by then, and the old leader's deadline does not follow etcd's.
 func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 	t.Parallel()
-	const life, timeout = 3 * time.Second, 300 * time.Millisecond // the latter is that of three
+	const life, timeout = 3 * time.Second, 300 * time.Millisecond // timeout is the election timeout of three
 	for what, scene := range map[string]struct {
 		change func(t *testing.T, c *etcdtest.Cluster, leads int)
-		// bound is how long the successor's win may take, from the change or, without
-		// one, from the crash.
+		// bound is how long the successor's win may take, from the change or, without one, from the
+		// crash.
 		bound time.Duration
 	}{
 		"healthy": {bound: life + time.Second},
@@ -41,7 +41,7 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			// A machine that is busy with other things may need a second try.
+			// A machine that is busy with other work may need a second try.
 			for try := range 3 {
 				took, late, valid := failover(t, life, scene.change)
 				t.Logf("the successor led %v after the crash or the change; valid: %v, the old leader's end was noted late: %v", took, valid, late)
@@ -58,10 +58,10 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 	}
 }
 
-// failover crashes a leader, has etcd change its own when most of the TTL has passed, and
-// returns how long the successor's win took since then. That is valid if the lease had
-// not expired by then, and was counted anew. late says that the end of the old leading context
-// was noted after the win: its timer was due, and perhaps its goroutine was not let run.
+// failover crashes a leader, makes etcd change its own leader when most of the TTL has passed, and
+// returns how long after that the successor won. The result is valid if the lease had not expired
+// at the change, and was restarted. late means that the end of the old leading context was noted
+// after the win: its timer was due, and perhaps its goroutine was not scheduled.
 func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtest.Cluster, int)) (took time.Duration, late, valid bool) {
 	t.Helper()
 	c := three(t)
@@ -73,12 +73,12 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 	ended := make(chan time.Time, 1)
 	context.AfterFunc(tenure.Context(), func() { ended <- time.Now() })
 
-	host.Cut() // as a crash looks from outside: no farewell, and no renewal
+	host.Cut() // like a crash: no resignation, and no renewal
 	since, valid := time.Now(), true
 	if change != nil {
 		leads, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
-		<-time.After(life * 6 / 10) // the fault itself: the lease has most of its life behind it
+		<-time.After(life * 6 / 10) // the fault itself: most of the TTL has passed
 		valid = len(result) == 0
 		since = time.Now()
 		change(t, c, leads)

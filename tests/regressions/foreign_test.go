@@ -15,20 +15,20 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// silent sends nothing while it waits, so that what is counted is not its own.
+// silent makes a node send nothing while it waits, so that its own requests are not counted.
 func silent(cfg *elector.Config) {
 	cfg.Session.TTL = 10 * time.Minute
-	cfg.Candidate.Timeout = 5 * time.Second // nor does a busy machine have it asked again
+	cfg.Candidate.Timeout = 5 * time.Second // so that it does not repeat requests on a busy machine
 	cfg.Candidate.WatchCheck, cfg.Observer.WatchCheck = -1, -1
 }
 
-// Row 27. Somebody leads whose value cannot be read. Elsewhere the loop takes that for a
-// failed round: 224 of them a second, and a goroutine is leaked in each. Here the node
-// says that it knows of no leader and why, stays in the queue with the key it has, in
-// the one round that it began, and leads when the foreigner goes. The foreigner changes
-// its value all the time, so that there is something to spin on.
+// Row 27. The value of the leader cannot be decoded. Other implementations treat that as a failed
+// round: 224 rounds a second, each of which leaks a goroutine. In Eldest the node reports that the
+// leader is unknown and why, stays in the queue with its key, in the same round, and leads when the
+// foreign candidate leaves. The foreign candidate changes its value all the time, so that a loop
+// would have a reason to spin.
 //
-// Fails when elector.round.seen makes a value that cannot be read the end of the round.
+// Fails when elector.round.seen ends the round at a value that cannot be decoded.
 func TestRegression27_ForeignValue(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -58,8 +58,8 @@ func TestRegression27_ForeignValue(t *testing.T) {
 
 	const changes = 500
 	for i := range changes {
-		// What etcdctl writes, what other programs write, and nothing at all.
-		put([]string{"candidate", `{"node":"x"}`, "", "\x00", "\x0a\xff\x01", "\x10\x01"}[i%6]) // none names a node
+		// Values as etcdctl writes them, as other programs write them, and an empty one.
+		put([]string{"candidate", `{"node":"x"}`, "", "\x00", "\x0a\xff\x01", "\x10\x01"}[i%6]) // none contains a node ID
 		s := n.Status()
 		require.Equal(t, elector.Unknown, s.Role(), "%v", s)
 	}
@@ -67,11 +67,11 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	require.Equal(t, queue, queueOf(t, c, name), "it left its place")
 	require.EqualValues(t, 1, n.rounds.Load(), "it went round and round")
 	ours, _ := goroutines(t, name)
-	// It may just have begun to stand when they were counted first.
+	// The node may just have begun to campaign at the first count.
 	require.Less(t, ours, running+changes/10, "goroutines are leaked")
 	require.Less(t, rec.Count()-asked, changes/10, "it asks at each change")
 
-	// A value that can be read is followed, and one that cannot is not, again.
+	// A value that can be decoded is followed; one that cannot is not, again.
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "other", Address: "other:1", TTL: time.Minute})
 	require.NoError(t, err)
 	put(string(value))

@@ -23,12 +23,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// front is an HTTP balancer before etcd, over HTTP/2 without TLS.
+// front is an HTTP load balancer in front of etcd, over HTTP/2 without TLS.
 type front struct {
 	url string
 
 	mu      sync.Mutex
-	answer  int // what requests are answered with in etcd's place; 0: they go to etcd
+	answer  int // the status with which requests are answered; 0: they are passed on to etcd
 	refused map[string]int
 	passed  map[string]int
 	conns   map[net.Conn]bool // of clients
@@ -99,8 +99,8 @@ func (f *front) receives(method string) (answer int) {
 	return f.answer
 }
 
-// refuse has the front answer with the status from now on; 0 has it pass requests on. cut
-// has it break the connections, and with them the watches.
+// refuse makes the front answer with the status from now on; with 0 it passes requests on. With cut
+// it also breaks the connections, and with them the watches.
 func (f *front) refuse(answer int, cut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +114,7 @@ func (f *front) refuse(answer int, cut bool) {
 	}
 }
 
-// seen waits until so many requests of a method were refused, or passed on, since refuse.
+// seen waits until n requests of a method were refused, or passed on, since refuse.
 func (f *front) seen(t testing.TB, count map[string]int, method string, n int) {
 	t.Helper()
 	etcdtest.Eventually(t, func() bool {
@@ -124,17 +124,18 @@ func (f *front) seen(t testing.TB, count map[string]int, method string, n int) {
 	}, "%d requests of %s", n, method)
 }
 
-// answers are what balancers answer with while they are changed or restarted.
+// answers are the statuses with which load balancers answer while they are reconfigured or
+// restarted.
 var answers = map[string]int{"401": http.StatusUnauthorized, "403": http.StatusForbidden, "404": http.StatusNotFound, "429": http.StatusTooManyRequests}
 
 func rechecked(_ *lease.Config, e *election.Config) { e.WatchCheck = 100 * time.Millisecond }
 
-// Row 48. A balancer answers in etcd's place for a moment. Elsewhere its 403 or 404 is taken
-// for etcd's last word: it deposes a leader whose watch is checked just then, and ends the
-// campaigns of the others. Here they ask again.
+// Row 48. A load balancer answers in place of etcd for a moment. Other implementations treat its
+// 403 or 404 as a final answer of etcd: it deposes a leader whose watch is checked at that moment,
+// and ends the campaigns of the others. Eldest repeats the requests.
 //
-// Fails when internal/rpcerr.Permanent goes by the code alone, and when the refusal of a
-// watch is final.
+// Fails when internal/rpcerr.Permanent uses the code alone, or when the refusal of a watch is
+// final.
 func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -160,7 +161,7 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 					f.seen(t, f.refused, "Watch", 1)
 				}
 				f.refuse(0, false)
-				f.seen(t, f.passed, "Range", 6) // of two, so each was checked again
+				f.seen(t, f.passed, "Range", 6) // two candidates, so each was checked again
 				require.NoError(t, tenure.Err(), "the leader was deposed by a balancer")
 				require.Empty(t, result, "the campaign was ended by a balancer")
 
@@ -174,9 +175,9 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 	}
 }
 
-// Row 48, where the balancer refuses for ever: what asks ends with that, in seconds.
+// Row 48, where the load balancer refuses for ever: all calls end with that error, within seconds.
 //
-// Fails when a refusal that is not etcd's is never final.
+// Fails when a refusal that is not from etcd is never final.
 func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -194,7 +195,7 @@ func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 			}
 			leader, late := join(t, cli, name, rechecked), join(t, cli, name)
 			waiter := join(t, cli, name, rechecked, func(_ *lease.Config, e *election.Config) {
-				e.Timeout = time.Second // that it asks for less long does not matter
+				e.Timeout = time.Second // a shorter timeout does not matter
 			})
 			tenure := leader.Lead(t)
 			result := waiter.Queue(t)

@@ -11,11 +11,11 @@ import (
 )
 
 // Row 26, the key that is left. The leader gives up while etcd cannot be reached, so its
-// farewell does not arrive, and its lease has a minute to live when the network is back.
-// Elsewhere the node then waits for itself, and everybody with it. Here its next round
-// takes the key of its earlier one away, and leads.
+// resignation does not arrive, and its lease lasts for another minute when the network is back. In
+// other implementations the node then waits for its own old key, and so do all other candidates. In
+// Eldest its next round removes the key of its earlier round, and leads.
 //
-// Fails when a round does not evict what an earlier one could not take with it.
+// Fails when a round does not evict the key that an earlier round could not remove.
 func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

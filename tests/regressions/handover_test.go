@@ -16,16 +16,16 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Row 29. The leader is stopped in an orderly way, by the end of its context. Elsewhere
-// that very context is used to give the lease back, nothing is sent, and the successor
-// waits for the TTL. Here it leads in milliseconds: half of 20 times within 50 ms, at
-// a TTL of 10 s.
+// Row 29. The leader is stopped in an orderly way, by the end of its context. In other
+// implementations that context is also used to revoke the lease, nothing is sent, and the successor
+// waits for the TTL. In Eldest the successor leads in milliseconds: in half of 20 stops within 50
+// ms, at a TTL of 10 s.
 //
-// Fails when elector's round says good-bye under Run's own context.
+// Fails when elector's round resigns under Run's own context.
 func TestRegression29_GracefulStop(t *testing.T) {
 	t.Parallel()
 	const stops = 20
-	// A machine that is busy with other things may need a second try.
+	// A machine that is busy with other work may need a second try.
 	for try := range 3 {
 		took, least := gracefulStops(t, stops)
 		t.Logf("from the end of the context to the successor's lead function: median %v, longest %v; by hand: median %v", took[stops/2], took[stops-1], least[stops/2])
@@ -36,8 +36,8 @@ func TestRegression29_GracefulStop(t *testing.T) {
 	}
 }
 
-// gracefulStops stops one leader after another and returns how long each successor took
-// to begin, and how long a hand-over takes by hand on this machine, the shortest first.
+// gracefulStops stops one leader after another and returns how long each successor took to begin,
+// and how long a hand-over by hand takes on this machine, both in ascending order.
 func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	t.Helper()
 	c := etcdtest.Shared(t)
@@ -70,8 +70,8 @@ func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	return took, least
 }
 
-// slowProof delays the proof of a win, which is a read at the revision of the news or several
-// in a transaction, until the observer has told the node of that revision as well.
+// slowProof delays the proof of a win (a read at the revision of the event, or several in a
+// transaction) until the observer has reported that revision to the node as well.
 type slowProof struct {
 	clientv3.KV
 	known func() bool
@@ -95,10 +95,10 @@ func (kv slowProof) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse
 
 func atRevision(op clientv3.Op) bool { return op.Rev() > 0 }
 
-// proofTakes is more than the news takes on a busy machine.
+// proofTakes is longer than an event takes on a busy machine.
 const proofTakes = 500 * time.Millisecond
 
-// reached waits for a condition, and not for long.
+// reached waits for a condition, for at most proofTakes.
 func reached(ctx context.Context, condition func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, proofTakes)
 	defer cancel()
@@ -114,14 +114,14 @@ func reached(ctx context.Context, condition func() bool) bool {
 	return true
 }
 
-// Row 32. For a moment the own key is the eldest and the win is not proven. Elsewhere
-// the status shows the node as the leader that it follows, 3 times in 60 hand-overs,
-// and it forwards to itself. Here it never does, though the proof takes longer than the
-// news; every status that was published is looked at, not only those that somebody
-// happened to see. Each is one of three, their tokens only grow, and no two nodes lead at
-// one moment.
+// Row 32. For a moment the candidate's own key is the oldest and the win is not proven. In other
+// implementations the status shows the node as the leader that it follows, 3 times in 60
+// hand-overs, and it forwards to itself. In Eldest this never happens, though the proof takes
+// longer than the event. The test examines every status that was published, not only those that a
+// reader happened to read. Each is one of three, their tokens only increase, and no two nodes lead
+// at the same moment.
 //
-// Fails when elector.round.seen does not know its own key.
+// Fails when elector.round.seen does not recognize its own key.
 func TestRegression32_NeverFollowsItself(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -151,14 +151,14 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 	}
 	twoLead(t, nodes)
 	for range handovers {
-		oneLeads(t, nodes) // so that somebody waits, and sees the hand-over
+		oneLeads(t, nodes) // so that a candidate waits, and observes the hand-over
 		select {
 		case enough <- struct{}{}:
 		case <-time.After(etcdtest.Patience):
 			require.FailNow(t, "nobody leads")
 		}
 	}
-	elders := 0 // how often a node knew that its own key is the eldest, before it led
+	elders := 0 // how often a node's own key was the oldest before it led
 	for _, n := range nodes {
 		_ = n.end(t)
 		statuses := n.log.all()

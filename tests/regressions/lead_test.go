@@ -16,12 +16,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 33. The lead function takes long, and callbacks block. Elsewhere they run on the
-// goroutine that renews: the lease is lost, and the function runs a second time beside
-// itself. Here renewals go on for many TTLs, and it runs once.
+// Row 33. The lead function takes long, and callbacks block. In other implementations they run on
+// the goroutine that renews: the lease is lost, and the function runs a second time concurrently.
+// In Eldest renewals continue for many TTLs, and the function runs once.
 //
-// Fails when hooks are called by lease.Session.renew itself, or when Lead does not wait
-// for an earlier function.
+// Fails when hooks are called on the goroutine that renews, or when Lead does not wait for an
+// earlier function.
 func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -30,7 +30,8 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	blocked := make(chan struct{})
 	block, release := func() { <-blocked }, sync.OnceFunc(func() { close(blocked) })
 	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, e *election.Config) {
-		// Long enough for a busy machine not to cost it the lease, and renewed often.
+		// The TTL is long enough that a busy machine does not cost it the lease; renewals are
+		// frequent.
 		l.TTL, l.Renewal = 5*time.Second, eager
 		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
 		l.Hooks.AtRisk = func(lease.AtRiskEvent) { block() }
@@ -39,7 +40,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	})
 	next := join(t, c.Client(t), name)
 	var running, calls, overlaps atomic.Int32
-	t.Cleanup(release) // before anybody leaves
+	t.Cleanup(release) // before the participants leave
 	leader := electiontest.Wins(t, p.Campaign(etcdtest.Context(t))).Leadership
 	result := next.Queue(t)
 	started, long := make(chan struct{}), make(chan struct{})
@@ -64,7 +65,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	require.True(t, leader.Holds(0))
 	require.Empty(t, result)
 	close(long)
-	// The one that ran, and the other one, which may have been told first.
+	// The result of the call that ran, and of the other one, which may have returned first.
 	ended := []error{etcdtest.Take(t, done, "a lead function"), etcdtest.Take(t, done, "the other one")}
 	require.Contains(t, ended, error(nil), "neither ran: %v", ended)
 	electiontest.Wins(t, result)

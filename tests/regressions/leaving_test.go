@@ -19,20 +19,20 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// deadContext has ended already.
+// deadContext returns a context that has already ended.
 func deadContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errMine)
 	return ctx
 }
 
-// Row 6 (etcd #22123). Resign with a dead context, then again with a live one.
-// Elsewhere the first call forgets that it led, so the second one does nothing and the
-// key stays as long as the session. Here the second one resigns; the leading context
-// ends with the first.
+// Row 6 (etcd #22123). Resign with a context that has ended, then again with a live one. In other
+// implementations the first call discards the leadership, so the second one does nothing and the
+// key stays as long as the session. In Eldest the second call resigns; the leading context ends
+// with the first call.
 //
-// Fails when election.Candidate.Leave returns nil, and waits for nothing, for a
-// standing that is over already.
+// Fails when Leadership.Resign returns nil, without waiting for the deletion, for a tenure that has
+// already ended.
 func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -54,8 +54,8 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	p.Lead(t)
 }
 
-// Row 6 on the same stage, with etcd's package: the second call says it resigned, and
-// the key is there.
+// Row 6 in the same situation, with etcd's package: the second call returns success, and the key
+// still exists.
 func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -67,11 +67,11 @@ func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
 	require.Len(t, queueOf(t, c, name), 1, "the fault is mended?")
 }
 
-// Row 7. The context is cancelled while etcd cannot be reached. Elsewhere the call
-// blocks in its clean-up, without a bound. Here it returns at once, and the clean-up
-// goes on in the background, for as long as the session lives.
+// Row 7. The context is cancelled while etcd cannot be reached. In other implementations the call
+// blocks in its clean-up, without a bound. In Eldest it returns at once, and the clean-up continues
+// in the background, as long as the session lives.
 //
-// Fails when election.Candidate.drop removes the key before it returns.
+// Fails when a campaign that is cancelled removes its key before it returns.
 func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -84,7 +84,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			defer host.Mend()
 			life := quiet
 			if !back {
-				life = 10 * time.Second // which takes the key with it
+				life = 10 * time.Second // the key is deleted when it ends
 			}
 			p := join(t, host.Client(t), name, ttl(life))
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -100,7 +100,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			require.Less(t, o.At.Sub(begin), atOnce, "the caller waited for the clean-up")
 			if back {
 				host.Mend()
-			} // else the lease takes the key with it
+			} // otherwise the key is deleted when the lease expires
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its key is gone")
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			electiontest.Wins(t, behind)
@@ -108,10 +108,10 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 	}
 }
 
-// Row 20. Proclaim after the loss, twice. Elsewhere the first call says "not leader"
-// and the second one panics, or writes. Here it is the same typed error each time.
+// Row 20. Proclaim after the loss, twice. In other implementations the first call returns "not
+// leader" and the second one panics, or writes. In Eldest each call returns the same typed error.
 //
-// Fails when Leadership.Proclaim reports what etcd says of the key, and not why the
+// Fails when Leadership.Proclaim returns etcd's result for the key instead of the reason why the
 // tenure ended.
 func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 	t.Parallel()
@@ -148,9 +148,9 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 	}
 }
 
-// Row 21. The sitting leader campaigns again, with a context that ends. Elsewhere the
-// clean-up of that campaign deletes the leader's key. Here the call is refused and
-// the leadership is what it was.
+// Row 21. The leader campaigns again, with a context that ends. In other implementations the
+// clean-up of that campaign deletes the leader's key. In Eldest the call is refused and the
+// leadership is unchanged.
 //
 // Fails when election.Candidate.begin lets a leader campaign.
 func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
@@ -172,9 +172,9 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 			result := etcdtest.Go(func() error { return f() })
 			require.ErrorIs(t, etcdtest.Take(t, result, "the end of "+call), eldest.ErrLeading, call)
 		}
-		cancel() // and the second time with a context that has ended
+		cancel() // the second time with a context that has ended
 	}
-	// A second candidate on the same session would be the same key.
+	// A second candidate on the same session would have the same key.
 	twin := join(t, p.Client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.Session })
 	require.ErrorIs(t, etcdtest.Err(twin.Candidate.Campaign(etcdtest.Context(t))), eldest.ErrCampaigning)
 	require.NoError(t, twin.Candidate.Close(etcdtest.Context(t)))
@@ -191,12 +191,12 @@ var documented = []error{
 	context.DeadlineExceeded,
 }
 
-// Row 24 (etcd #7547). Campaign, Resign, Withdraw, Proclaim and Close at once on one
-// handle. Elsewhere: a data race, a nil dereference, a key that stays. Here each call
-// has a documented result, never two tenures at once, and Close leaves nothing.
+// Row 24 (etcd #7547). Campaign, Resign, Withdraw, Proclaim and Close at once on one handle. In
+// other implementations: a data race, a nil dereference, a key that stays. In Eldest each call has
+// a documented result, there are never two tenures at once, and Close leaves nothing.
 //
-// Fails, under the race detector, when the standing is read without the mutex; without
-// it, when Close overlooks a campaign that is about to win.
+// Fails, under the race detector, when the candidate's state is read without the mutex; without it,
+// when Close ignores a campaign that is about to win.
 func TestRegression24_EverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -270,7 +270,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 				}
 			})
 		}
-		hammers.Go(func() { // somebody else comes and goes
+		hammers.Go(func() { // another candidate registers and leaves again and again
 			for range 20 {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 				l, err := rival.Candidate.Campaign(ctx)
@@ -291,9 +291,9 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 	}
 }
 
-// Row 24, Close while the registration is under way, lost or late: the campaign ends at
-// once, and when Close returns there is neither key nor tenure. Elsewhere the campaign
-// wins after the Close.
+// Row 24, Close while the registration is in progress, lost or late: the campaign ends at once, and
+// when Close returns there is neither key nor tenure. In other implementations the campaign wins
+// after the Close.
 //
 // Fails when Close does not interrupt the call that registers.
 func TestRegression24_CloseWhileRegistering(t *testing.T) {
@@ -326,8 +326,8 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 	}
 }
 
-// Row 35. Shutdown of one that never led. Elsewhere the leader's code ran once "to
-// clean up", or the lease stayed for its TTL. Here no leader code runs, and neither
+// Row 35. Shutdown of a candidate that never led. In other implementations the leader's code ran
+// once "to clean up", or the lease stayed for its TTL. In Eldest no leader code runs, and neither
 // key nor lease is left.
 //
 // Fails when lease.Session.Close does not revoke.

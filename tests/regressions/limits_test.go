@@ -12,12 +12,12 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Row 43. A waiter behind so many keys that a question for each of them, or one answer with
-// all of them, is more than etcd allows. Elsewhere the campaign ends with "too many
-// operations in txn request". Here the waiter waits for one predecessor after the other.
+// Row 43. A waiter is behind so many keys that one read for each of them, or one answer with all of
+// them, is more than etcd allows. In other implementations the campaign ends with "too many
+// operations in txn request". In Eldest the waiter waits for one predecessor after the other.
 //
-// Fails when a place keeps more elders than an answer was asked for, when all keys of a
-// queue are read at once, and when etcd's refusal of a large transaction ends the campaign.
+// Fails when a position keeps more older candidates than an answer was requested for, when all keys
+// of a queue are read at once, and when etcd's refusal of a large transaction ends the campaign.
 func TestRegression43_LimitsOfTheServer(t *testing.T) {
 	t.Parallel()
 	for name, stage := range map[string]struct{ ops, elders, foreign int }{

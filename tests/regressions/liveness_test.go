@@ -14,13 +14,13 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 36 (a 48-minute outage of PD), by the door that is made for it: the lead function
-// beats where it makes progress, and then hangs. Elsewhere its lease is renewed for as
-// long as the process runs, and nobody else may lead. Here leadership passes on within
-// the pulse's patience, a renewal and a TTL; the node stands again, and when its
-// application lives again it leads once more.
+// Row 36 (a 48-minute outage of PD), with a liveness probe: the lead function calls Beat where it
+// makes progress, and then hangs. In other implementations its lease is renewed for as long as the
+// process runs, and no other candidate may lead. In Eldest leadership passes on within the probe's
+// timeout, a renewal and a TTL; the node is a candidate again, and when its application works again
+// it leads once more.
 //
-// Fails when a renewal is sent without asking the pulse.
+// Fails when a renewal is sent without checking the liveness probe.
 func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -44,7 +44,7 @@ func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	l := etcdtest.Take(t, n.won, "the win")
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.follows(t, n, l.Token())
-	// It works for longer than a lease lives, and nothing happens to it.
+	// The function works for longer than the lease's TTL, and the tenure does not end.
 	etcdtest.Never(t, func() bool { return l.Err() != nil }, within+life, "it was lost beside a function that makes progress")
 
 	stuck.Store(true)
@@ -54,7 +54,7 @@ func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	stuck.Store(false)
 	alive, stop := context.WithCancel(context.Background())
 	defer stop()
-	go func() { // while it follows it lives as well, or it would lose its place
+	go func() { // a follower must be live as well, or it would lose its position
 		for work := time.NewTicker(20 * time.Millisecond); alive.Err() == nil; <-work.C {
 			pulse.Beat()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// alone counts how often a lead function runs beside itself.
+// alone counts how often a lead function overlaps with itself.
 type alone struct{ running, overlaps atomic.Int32 }
 
 func (a *alone) enter() func() {
@@ -36,13 +36,13 @@ func (l stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 	return l.journal.Handle(ctx, r)
 }
 
-// Row 33, in the loop. The lead function takes long, the log blocks, and the tenure is
-// taken away meanwhile. Elsewhere the lease is not renewed while the function runs, or
-// the loop goes on and the function runs a second time beside itself. Here renewals go
-// on for many TTLs, and the next tenure begins when the function has returned.
+// Row 33, in the loop. The lead function takes long, the log blocks, and meanwhile the tenure is
+// lost. In other implementations the lease is not renewed while the function runs, or the loop
+// continues and the function runs a second time concurrently. In Eldest renewals continue for many
+// TTLs, and the next tenure begins when the function has returned.
 //
-// Fails when elector's round calls the lead function on the goroutine that renews, or
-// begins the next round without waiting for it.
+// Fails when elector's round calls the lead function on the goroutine that renews, or begins the
+// next round without waiting for it.
 func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -64,7 +64,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		cfg.Session.Renewal = eager
 		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
-		cfg.Drain = 50 * time.Millisecond // which bounds the wait of an end of Run, not of a loss
+		cfg.Drain = 50 * time.Millisecond // bounds the wait at the end of Run, not the wait after a loss
 	})
 	t.Cleanup(func() { close(blocked) })
 	l := etcdtest.Take(t, n.won, "the win")
@@ -76,7 +76,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
 	require.ErrorIs(t, n.becomes(t, elector.Unknown).Reason(), eldest.ErrDeposed)
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
-	etcdtest.Take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
+	etcdtest.Take(t, next.won, "the successor's win") // the key is deleted: the successor does not wait for the function
 	_ = next.end(t)
 	etcdtest.Never(t, func() bool { return len(n.won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
 		"it stands although it cannot serve")
@@ -88,11 +88,11 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
 }
 
-// Row 34. The lead function ignores the end of its context. Elsewhere the key is given
-// back beside it, and two functions lead. Here the key is kept, and the lease renewed,
+// Row 34. The lead function ignores the end of its context. In other implementations the key is
+// deleted while it runs, and two functions lead. In Eldest the key is kept, and the lease renewed,
 // until it returns.
 //
-// Fails when elector's round leaves etcd before it has waited.
+// Fails when elector's round leaves the election without waiting first.
 func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
 	t.Parallel()
 	var a alone
@@ -103,7 +103,7 @@ func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
 	old.stop()
 	old.becomes(t, elector.Unknown)
 	require.Less(t, time.Since(stopped), atOnce)
-	// Longer than the lease would last by itself.
+	// Longer than the TTL.
 	etcdtest.Never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, ignorantTTL+time.Second,
 		"the key was given back while the function ran")
 	next.follows(t, old, l.Token())
@@ -115,10 +115,10 @@ func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
 	require.NotErrorIs(t, old.end(t), eldest.ErrStuck)
 }
 
-// Row 34, and it takes longer than it is given: the lease is left to its deadline, and
-// that is logged. Then two functions run: what cannot be prevented is said.
+// Row 34, and the function takes longer than Config.Drain: the lease is left to its deadline, and
+// that is logged. Then two functions run: this cannot be prevented, but it is reported.
 //
-// Fails when elector's round renews for ever, or gives the key back beside the function.
+// Fails when elector's round renews for ever, or deletes the key while the function runs.
 func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	t.Parallel()
 	const drain = 500 * time.Millisecond
@@ -128,7 +128,7 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
-	old.becomes(t, elector.Unknown) // before the function is waited for
+	old.becomes(t, elector.Unknown) // before the wait for the function
 	second := etcdtest.Take(t, next.won, "the successor's win")
 	took := time.Since(stopped)
 	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
@@ -143,12 +143,12 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
 }
 
-// ignorantTTL is the TTL of a node whose lead function ignores its context: more than atOnce,
-// so that a key that is given back can be told from one that expires.
+// ignorantTTL is the TTL of a node whose lead function ignores its context: longer than atOnce, so
+// that a test can distinguish a key that is deleted from one that expires.
 const ignorantTTL = 8 * time.Second
 
-// ignorant starts a node whose lead function ignores its context until release is
-// called, or the test ends, and one that waits behind it.
+// ignorant starts a node whose lead function ignores its context until release is called, or the
+// test ends, and a node that waits behind it.
 func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, release func()) {
 	t.Helper()
 	c := etcdtest.Shared(t)
@@ -173,11 +173,11 @@ func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, rel
 	return old, next, release
 }
 
-// Row 34, and etcd cannot be reached either. The deadline passes: the key goes with the
-// lease, whatever the function does, and the successor's tenure begins after the
-// function's context has ended.
+// Row 34, and etcd cannot be reached either. The deadline passes: the key is deleted with the
+// lease, whatever the function does, and the successor's tenure begins after the function's context
+// has ended.
 //
-// Fails when something renews past the deadline, or waits for the function first.
+// Fails when the lease is renewed past the deadline, or the loss waits for the function first.
 func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 1. A leads, B and C wait; B, a waiter, leaves. Elsewhere (a C++ client) C took
-// the end of its predecessor for its own victory: two leaders. Here C stays a waiter
-// and waits on A from now on.
+// Row 1. A leads, B and C wait; B, a waiter, leaves. In another implementation (a C++ client) C
+// took the end of its predecessor for its own win: two leaders. In Eldest C remains a waiter and
+// waits for A from now on.
 //
-// Fails when election.Candidate.await returns a win as soon as the predecessor's key
-// is gone.
+// Fails when a waiter wins as soon as its predecessor's key is deleted, without reading which
+// candidates are older.
 func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -49,11 +49,11 @@ func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 	}
 }
 
-// Row 2, the waiter. An operator deletes its key, or puts it again without the lease.
-// Elsewhere it goes on waiting and is "elected" without a key. Here the campaign ends at once,
-// with a typed error; so it does when its session is closed.
+// Row 2, the waiter. An operator deletes its key, or puts it again without the lease. In other
+// implementations it continues to wait and is "elected" without a key. In Eldest the campaign ends
+// at once, with a typed error; the same happens when its session is closed.
 //
-// Fails when election.Candidate.watchOwn is not started.
+// Fails when a waiter's own key is not watched.
 func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -82,11 +82,11 @@ func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 			require.ErrorAs(t, o.Reason, &op)
 			require.Equal(t, waiter.Candidate.Key(), op.Key)
 			require.Less(t, o.At.Sub(begin), atOnce, "the waiter heard of its loss too late")
-			// The leader has nothing to do with it, and the waiter may stand again.
+			// The leader is not affected, and the waiter may campaign again.
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is gone")
 			require.NoError(t, leader.Err())
 			if way == "its session is closed" {
-				return // not on a session that is over
+				return // not on a session that has ended
 			}
 			result = waiter.Queue(t)
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
@@ -95,11 +95,11 @@ func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 	}
 }
 
-// Row 2, the leader. Elsewhere the tenure goes on until the lease ends. Here it ends
-// in milliseconds, with the cause "deposed"; so it does when the key is put again by
+// Row 2, the leader. In other implementations the tenure lasts until the lease ends. In Eldest it
+// ends in milliseconds, with the cause "deposed"; the same happens when the key is put again by
 // hand, without the lease.
 //
-// Fails when election.Candidate.watchOwn is not started, or watches deletions only.
+// Fails when the leader's own key is not watched, or only its deletion is.
 func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -125,11 +125,11 @@ func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 	}
 }
 
-// Row 3 (etcd #19597). The lease of a waiter is revoked, then the leader goes.
-// Elsewhere the waiter reports itself leader, without a key. Here it never does, and
-// says at once what happened.
+// Row 3 (etcd #19597). The lease of a waiter is revoked, then the leader leaves. In other
+// implementations the waiter reports that it leads, without a key. In Eldest it never does, and its
+// campaign ends at once with the reason.
 //
-// Fails when neither the own key is watched nor proven at the win
+// Fails when the candidate's own key is neither watched nor proven at the win
 // (txn.ByCreateRevision.Ahead without present).
 func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
@@ -149,8 +149,8 @@ func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	require.Empty(t, queueOf(t, c, name))
 }
 
-// Row 3, when leader and waiter lose their leases at one revision or nearly so: the
-// waiter's news of its own loss may come after that of its predecessor's.
+// Row 3, when leader and waiter lose their leases at one revision or nearly so: the event of the
+// waiter's own loss may come after that of its predecessor's.
 func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -166,11 +166,11 @@ func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 	}
 }
 
-// Row 3, when the news of its own loss never reaches the waiter at all. Then the proof
-// alone stands between it and a tenure without a key: it asks for its own key at the
-// revision at which its predecessor went.
+// Row 3, when the event of its own loss never reaches the waiter. Then only the proof prevents a
+// tenure without a key: it reads the candidate's own key at the revision at which its predecessor's
+// key was deleted.
 //
-// Fails when txn.ByCreateRevision.Ahead does not look at the own key.
+// Fails when txn.ByCreateRevision.Ahead does not read the candidate's own key.
 func TestRegression03_OnlyTheProofTells(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -200,8 +200,8 @@ func TestRegression03_OnlyTheProofTells(t *testing.T) {
 	}
 }
 
-// Rows 2 and 3 on the same stage, with etcd's package: its waiter is elected without a
-// key, whether an operator deleted it or its lease is gone.
+// Rows 2 and 3 in the same situation, with etcd's package: its waiter is elected without a key,
+// whether an operator deleted the key or its lease was revoked.
 func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -228,10 +228,9 @@ func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
 	}
 }
 
-// Rows 2 and 3: who loses its key or its lease hears of it in milliseconds, as a leader and
-// in the queue.
+// Rows 2 and 3: a leader or a waiter that loses its key or its lease is notified in milliseconds.
 //
-// Fails when anything is waited for between the news and its telling.
+// Fails when there is any wait between the event and the notification.
 func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -23,12 +23,12 @@ import (
 
 var errMine = errors.New("mine")
 
-// Row 4. The reply to the registration is lost by a reset. Elsewhere the campaign
-// fails and its key stays, kept alive by the session: everybody waits behind a ghost.
-// Here the key is adopted, whichever call registers.
+// Row 4. The reply to the registration is lost by a reset. In other implementations the campaign
+// fails and its key stays, kept alive by the session: all candidates wait behind an orphaned key.
+// In Eldest the key is adopted, whichever call registers.
 //
-// Fails when txn.ByCreateRevision.Enter has no Else branch, or when
-// election.Candidate.enter gives up at the first error.
+// Fails when txn.ByCreateRevision.Enter has no Else branch, or when the registration is not
+// repeated after the first error.
 func TestRegression04_RegistrationReplyLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -64,10 +64,10 @@ func TestRegression04_RegistrationReplyLost(t *testing.T) {
 	}
 }
 
-// Row 4, and the campaign is given up before it knows: the key is removed. The next
-// candidate does not wait behind a ghost.
+// Row 4, and the campaign is given up while the outcome is unknown: the key is removed. The next
+// candidate does not wait behind an orphaned key.
 //
-// Fails when election.Candidate.register forgets that an outcome was unknown.
+// Fails when the unknown outcome of a registration is forgotten.
 func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -80,7 +80,7 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			if way == "reset" {
 				lost := host.SwallowNextReply(etcdtest.Containing(p.Candidate.Key()))
-				host.Refuse() // no new connection: nothing can be read back
+				host.Refuse() // no new connection: the key cannot be read
 				result := p.Campaign(ctx)
 				require.NoError(t, lost.Wait(etcdtest.Context(t)))
 				cancel(errMine)
@@ -101,8 +101,8 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 	}
 }
 
-// Row 4, by a change of etcd's leader: the reply of the registration is under way
-// while the cluster changes hands, and one connection after the other breaks.
+// Row 4, by a change of etcd's leader: the reply of the registration is on its way while etcd
+// changes its leader, and one connection after the other breaks.
 func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
 	t.Parallel()
 	c := three(t)
@@ -124,8 +124,8 @@ func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
 	}
 }
 
-// compactingWatcher compacts the store right before the first watch is opened: after
-// the read that precedes it.
+// compactingWatcher compacts the store right before the first watch is opened: after the read that
+// precedes it.
 type compactingWatcher struct {
 	clientv3.Watcher
 	once    sync.Once
@@ -137,23 +137,23 @@ func (w *compactingWatcher) Watch(ctx context.Context, key string, opts ...clien
 	return w.Watcher.Watch(ctx, key, opts...)
 }
 
-// busy makes some history and compacts it away.
+// busy writes some revisions and compacts them.
 func busy(t *testing.T, c *etcdtest.Cluster) {
 	t.Helper()
 	cli := c.Client(t)
 	for range 10 {
 		require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), "busy", "")))
 	}
-	if _, err := c.Compact(etcdtest.Context(t)); !errors.Is(err, rpctypes.ErrCompacted) { // somebody else did it meanwhile
+	if _, err := c.Compact(etcdtest.Context(t)); !errors.Is(err, rpctypes.ErrCompacted) { // a parallel test has compacted meanwhile
 		require.NoError(t, err)
 	}
 }
 
-// Row 5 (etcd #21128), compaction between read and watch. Elsewhere the campaign fails
-// with "required revision has been compacted", or the observer's channel is closed.
-// Here both go on.
+// Row 5 (etcd #21128), compaction between read and watch. In other implementations the campaign
+// fails with "required revision has been compacted", or the observer's channel is closed. In Eldest
+// both continue.
 //
-// Fails when internal/watch.Follow returns the error of a compaction.
+// Fails when a watch of internal/watch ends at a compaction.
 func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -176,7 +176,7 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	etcdtest.Take(t, waiter.Waiting, "its wait")
-	// The server says "compacted" when it gets round to it: then both watch again.
+	// The server reports the compaction with some delay: then both watch again.
 	etcdtest.Eventually(t, func() bool { return watches(&recA, leader.Key()) == 2 }, "the leader watches its key again")
 	etcdtest.Eventually(t, func() bool { return watches(&recB, waiter.Candidate.Key()) == 2 }, "the waiter watches its key again")
 	require.NoError(t, leader.Err())
@@ -184,7 +184,7 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
-	// The own key is still watched behind the compaction.
+	// The candidate's own key is still watched after the compaction.
 	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), next.Key())))
 	etcdtest.Take(t, next.Done(), "the end of the tenure")
 	require.ErrorIs(t, next.Err(), eldest.ErrDeposed)
@@ -201,10 +201,10 @@ func watches(rec *etcdtest.Recorder, key string) int {
 	return n
 }
 
-// Row 5, while waiting on a quiet key: the connection breaks, and the client's watch
-// resumes at a revision that was compacted away long ago.
+// Row 5, while waiting on a key without events: the connection breaks, and the client's watch
+// resumes at a revision that was compacted long ago.
 //
-// Fails when internal/watch.Follow returns the error of a compaction.
+// Fails when a watch of internal/watch ends at a compaction.
 func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -226,6 +226,6 @@ func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
-	// etcd says that a watch is compacted when it gets round to it.
+	// etcd reports the compaction of a watch with some delay.
 	etcdtest.Never(t, func() bool { return next.Err() != nil }, 500*time.Millisecond, "the compaction ends the tenure")
 }

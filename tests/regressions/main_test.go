@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 		beChild(role)
 		return
 	}
-	// They wait for outages and leases of seconds, and for little else.
+	// The tests mostly wait for outages and leases of seconds.
 	etcdtest.Parallel(16)
 	etcdtest.Main(m)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// stopMark is how a child knows, at its first look after a stop, that it was stopped:
-// its parent counts its stops in a file while it stands still, and the child has that
-// file in its memory. The clock does not tell: how long a stop lasts is up to the
-// machine, and a busy one makes gaps without any.
+// stopMark tells a child, at its first check after a stop, that it was stopped: its parent counts
+// the stops in a file while the child is stopped, and the child has mapped that file into its
+// memory. The clock cannot show a stop: its duration depends on the machine, and a busy machine
+// causes gaps without any stop.
 type stopMark struct {
 	path  string
 	word  *uint32 // the child's
@@ -26,7 +26,7 @@ type stopMark struct {
 
 const markSize = 4
 
-// newMark makes the mark of a child that was not stopped yet.
+// newMark makes the mark of a child that has not been stopped yet.
 func newMark(t testing.TB) stopMark {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "mark")
@@ -34,7 +34,7 @@ func newMark(t testing.TB) stopMark {
 	return stopMark{path: path, count: new(uint32)}
 }
 
-// stopped counts a stop. The child must stand still.
+// stopped counts a stop. The child must be stopped.
 func (m stopMark) stopped(t testing.TB) {
 	t.Helper()
 	*m.count++
@@ -44,7 +44,7 @@ func (m stopMark) stopped(t testing.TB) {
 	require.NoError(t, etcdtest.Err(file.WriteAt(binary.NativeEndian.AppendUint32(nil, *m.count), 0)))
 }
 
-// openMark is the child's half.
+// openMark opens the mark in the child.
 func openMark(path string) stopMark {
 	file, err := os.Open(path)
 	if err != nil {
@@ -57,6 +57,6 @@ func openMark(path string) stopMark {
 	return stopMark{path: path, word: (*uint32)(unsafe.Pointer(&page[0]))}
 }
 
-// stops is how often this process was stopped. It is one load from memory, so that
-// whoever looks keeps its processor.
+// stops returns how often this process was stopped. It is one load from memory, so that a goroutine
+// that calls it does not yield its processor.
 func (m stopMark) stops() uint32 { return atomic.LoadUint32(m.word) }

@@ -11,19 +11,19 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 11, one member of three. The other two answer, and the client has all of them.
-// Elsewhere the one stream of renewals runs to the member that swallows everything, and
-// the lease expires at two healthy members. Here an attempt ends by its own time-out,
-// the next one goes to another member, and the leader leads on.
+// Row 11, one member of three. The other two answer, and the client has the endpoints of all of
+// them. In other implementations the single stream of renewals goes to the member that drops
+// everything, and the lease expires at two healthy members. In Eldest each attempt has its own
+// timeout, the next one goes to another member, and the leader continues to lead.
 //
-// Each member is a black hole once, so one of them is that to which etcd's stream runs;
-// unless a busy etcd has broken the stream, which then begins anew at another one: so
-// they take turns until it has been met.
+// Each member is a black hole once, so one of them is the member to which etcd's stream goes;
+// unless a busy etcd has broken the stream, which is then opened again to another member: therefore
+// the members take turns until the stream was hit.
 //
-// Fails when lease.Session sends a renewal without a time-out of its own.
+// Fails when lease.Session sends a renewal without a timeout of its own.
 func TestRegression11_OneMemberOfThree(t *testing.T) {
 	t.Parallel()
-	const granted = 6 * time.Second // less than it takes gRPC to give up a silent connection
+	const granted = 6 * time.Second // shorter than gRPC takes to give up a connection that does not respond
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond, Election: time.Second})
 	name := etcdtest.Election(t)
 	host := c.Host(t)
@@ -45,7 +45,7 @@ func TestRegression11_OneMemberOfThree(t *testing.T) {
 		hole := host.Proxy(round % c.Size())
 		before := hole.Stats().Dropped.Inbound
 		hole.Drop(etcdtest.BothWays)
-		<-time.After(granted + 1500*time.Millisecond) // the fault itself: both packages have looked at their deadlines
+		<-time.After(granted + 1500*time.Millisecond) // the fault itself: both packages have checked their deadlines
 		require.Greater(t, hole.Stats().Dropped.Inbound, before, "INVALID: nothing was swallowed")
 		require.NoError(t, tenure.Err(), "one member of three cost the leader its tenure")
 		require.True(t, tenure.Holds(0))

@@ -22,12 +22,12 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// node is an elector that runs, with what it has told.
+// node is an elector that runs, together with what it has reported.
 type node struct {
 	*elector.Elector
 	id     string
 	won    chan *elector.Leadership
-	rounds atomic.Int64 // how often it asked for clients
+	rounds atomic.Int64 // how often it requested clients
 	calls  atomic.Int64 // how often its lead function was called
 	log    *journal
 	stop   context.CancelFunc
@@ -36,8 +36,8 @@ type node struct {
 
 type leadFunc = func(context.Context, *elector.Leadership) error
 
-// three starts a cluster of three whose election timeout is long enough for a busy machine
-// not to cost etcd its own leader.
+// three starts a cluster of three whose election timeout is long enough that etcd keeps its own
+// leader on a busy machine.
 func three(t *testing.T) *etcdtest.Cluster {
 	t.Helper()
 	const election = 300 * time.Millisecond
@@ -96,7 +96,7 @@ func lasting(ttl time.Duration) func(*elector.Config) {
 	return func(cfg *elector.Config) { cfg.Session.TTL = ttl }
 }
 
-// quick looks often, where a test must not wait for an observer that looks seldom.
+// quick shortens the observer's timeouts, for tests that must not wait for the usual ones.
 func quick(cfg *elector.Config) {
 	cfg.Observer = observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond}
 }
@@ -123,8 +123,8 @@ func (n *node) follows(t testing.TB, leader *node, token eldest.Token) {
 	})
 }
 
-// oneLeads waits until one node leads and the others follow that tenure; it returns
-// the leader's number, and how long that took. when is for the failure to say.
+// oneLeads waits until one node leads and the others follow that tenure; it returns the leader's
+// index, and how long that took. when is added to the failure message.
 func oneLeads(t testing.TB, nodes []*node, when ...string) (leader int, took time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -150,8 +150,8 @@ func oneLeads(t testing.TB, nodes []*node, when ...string) (leader int, took tim
 	return leader, time.Since(begin)
 }
 
-// twoLead looks at all nodes each millisecond until the test ends, and fails it then
-// if two of them were seen to lead at one moment.
+// twoLead checks all nodes every millisecond until the test ends, and fails it then if two of them
+// led at the same moment.
 func twoLead(t *testing.T, nodes []*node) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -170,8 +170,8 @@ func twoLead(t *testing.T, nodes []*node) {
 					continue
 				}
 				if first != nil {
-					// One that led before another was looked at, and leads the
-					// same tenure after that, led at that moment as well.
+					// A node that led before another was checked, and leads the same tenure after
+					// that, led at that moment as well.
 					if _, still, ok := first.Status().Own(); ok && still == led {
 						twice++
 					}
@@ -188,7 +188,7 @@ func twoLead(t *testing.T, nodes []*node) {
 	})
 }
 
-// journal is a log handler that keeps what it is told.
+// journal is a log handler that keeps its records.
 type journal struct {
 	mu       sync.Mutex
 	statuses []elector.Status
@@ -212,8 +212,8 @@ func (j *journal) Enabled(context.Context, slog.Level) bool { return true }
 func (j *journal) WithAttrs([]slog.Attr) slog.Handler       { return j }
 func (j *journal) WithGroup(string) slog.Handler            { return j }
 
-// all returns every status that was ever published, in order, whether or not anybody
-// looked at that moment.
+// all returns every status that was ever published, in order, whether or not it was read at that
+// moment.
 func (j *journal) all() []elector.Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -231,10 +231,10 @@ func (j *journal) says(line string) bool {
 	return false
 }
 
-// goroutines counts those that the nodes of an election have started, whatever else
-// goes on in the process: ours, and those of etcd's client that were started on their
-// behalf. (The client keeps a watch stream that it could not open, at four goroutines
-// each, for as long as the client lives; internal/watch uses four streams at the most.)
+// goroutines counts the goroutines that the nodes of an election have started, and no others of the
+// process: ours, and those of etcd's client that were started for them. (The client keeps a watch
+// stream that it could not open, at four goroutines each, for as long as the client lives;
+// internal/watch uses at most four streams.)
 func goroutines(t testing.TB, election string) (ours, clients int) {
 	t.Helper()
 	var all bytes.Buffer
@@ -258,7 +258,7 @@ func goroutines(t testing.TB, election string) (ours, clients int) {
 	return ours, clients
 }
 
-// leasesOf counts the leases with a TTL, by which a test tells its own from others.
+// leasesOf counts the leases with a TTL, by which a test identifies its own leases.
 func leasesOf(t testing.TB, c *etcdtest.Cluster, ttl time.Duration) int {
 	t.Helper()
 	cli := reader(t, c)

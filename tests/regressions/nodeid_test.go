@@ -11,7 +11,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// twin is one of two processes with one node ID. It gives up leadership when told to.
+// twin is one of two processes with one node ID. It gives up leadership when enough receives a
+// value.
 type twin struct {
 	*node
 	host   *etcdtest.Host
@@ -33,7 +34,7 @@ func startTwin(t *testing.T, c *etcdtest.Cluster, name string, changes ...func(*
 	return w
 }
 
-// giveUp ends the node's round while etcd cannot be reached, so that its key is left.
+// giveUp ends the node's round while etcd cannot be reached, so that its key is left in etcd.
 func (w *twin) giveUp(t *testing.T) {
 	t.Helper()
 	w.host.Cut()
@@ -43,10 +44,10 @@ func (w *twin) giveUp(t *testing.T) {
 
 const sameID = "WARN another process, or an earlier life of this one, has this node ID"
 
-// Row 50. Two processes run with one node ID. Neither removes the other's key: not when
-// it starts, and not after a round whose own key was left.
+// Row 50. Two processes run with one node ID. Neither removes the other's key: not when it starts,
+// and not after a round whose own key was left.
 //
-// Fails when the elector removes what it finds under its node ID without being asked to.
+// Fails when the elector removes keys with its node ID without being configured to take over.
 func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -73,9 +74,9 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	require.True(t, first.log.says(sameID))
 }
 
-// Row 50, taken over. The second of two processes with one node ID is asked to take over:
-// it removes the key of the first, which cannot reach etcd. When that one is back, it
-// removes nothing of its successor's, although it was asked to take over as well.
+// Row 50, taken over. The second of two processes with one node ID is configured to take over: it
+// removes the key of the first, which cannot reach etcd. When the first one can reach etcd again,
+// it does not remove its successor's key, although it is configured to take over as well.
 //
 // Fails when a node removes in a later round what it removes in its first.
 func TestRegression50_TakenOverOnce(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// viewer checks all that an observer reports, from the first state on.
+// viewer checks all states that an observer reports, from the first one on.
 type viewer struct {
 	t      *testing.T
 	sub    *observe.Subscription
@@ -36,7 +36,7 @@ func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *
 	return o, &viewer{t: t, sub: o.Subscribe()}
 }
 
-// until takes states until one fits; none of them may go back.
+// until reads states until one fits; none of them may go back.
 func (v *viewer) until(what string, fits func(eldest.State) bool) eldest.State {
 	v.t.Helper()
 	ctx := etcdtest.Context(v.t)
@@ -65,13 +65,13 @@ func (v *viewer) leader(token eldest.Token) eldest.State {
 	return v.until(fmt.Sprintf("leader %d", token), func(s eldest.State) bool { return s.Leader.Token == token })
 }
 
-// Row 22: an empty election, quick successions, compaction, a partition. Elsewhere an
-// observer of an empty election says nothing, one of quick successions misses the last
-// of them, a compaction closes the channel without a reason, and a partition looks like
-// a leader who stays.
+// Row 22: an empty election, quick successions, compaction, a partition. In other implementations
+// an observer of an empty election reports nothing, one of quick successions misses the last of
+// them, a compaction closes the channel without a reason, and a partition looks like a leader that
+// stays.
 //
-// Fails when observe reports nothing for an empty snapshot, when internal/watch.Follow
-// ends at a compaction, or when it has no rechecks.
+// Fails when observe reports nothing for an empty snapshot, when a watch of internal/watch ends at
+// a compaction, or when it has no liveness checks.
 func TestRegression22_Observer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -103,7 +103,7 @@ func TestRegression22_Observer(t *testing.T) {
 	host.Mend()
 	v.leader(leader.Token())
 
-	// A partition: unknown, not "nobody" and not the old leader.
+	// A partition: the state is unknown, not "nobody" and not the old leader.
 	host.Cut()
 	require.ErrorIs(t, v.kind(eldest.Unknown).Reason, eldest.ErrUnavailable)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
@@ -112,28 +112,29 @@ func TestRegression22_Observer(t *testing.T) {
 	v.leader(people[2].Lead(t).Token())
 }
 
-// Row 22: a reader that is slow, and 10,000 updates. Elsewhere they pile up in a buffer,
-// or the reader blocks the others. Here the newest value is delivered, and nothing is
+// Row 22: a reader that is slow, and 10,000 updates. In other implementations they pile up in a
+// buffer, or the reader blocks the others. In Eldest the newest value is delivered, and no value is
 // kept for a reader.
 //
 // Fails when a subscription is a queue, or when the observer waits for its readers.
 //
-// Not parallel: it measures the heap, which is everybody's.
+// Not parallel: it measures the heap, which all tests share.
 func TestRegression22_SlowReader(t *testing.T) {
 	const updates, size = 10_000, 4096
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)
 	leader := p.Lead(t)
-	// Without rechecks, which may take an observer that lags behind for one that is deaf.
+	// Without liveness checks, which may take an observer that lags behind for one whose watch is
+	// dead.
 	o, slow := tiedViewer(t, c.Client(t), name, -1)
 	slow.leader(leader.Token())
 	isLast := func(s eldest.State) bool { return string(s.Leader.Value) == "the last one" }
 	quick := make(chan int, 1)
 	sub := o.Subscribe()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // so many updates take a busy machine its time
+	ctx, cancel := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // so many updates take long on a busy machine
 	defer cancel()
-	go func() { // another reader, which keeps up as it can
+	go func() { // another reader, which keeps up as well as it can
 		for seen := 1; ; seen++ {
 			state, err := sub.Next(ctx)
 			if !assert.NoError(t, err) || isLast(state) {
@@ -163,7 +164,7 @@ func TestRegression22_SlowReader(t *testing.T) {
 	require.NoError(t, leader.Proclaim(etcdtest.Context(t), []byte("the last one")))
 	states := etcdtest.Take(t, quick, "the last value")
 	var grown int64
-	// The leader watches its own key, and may have some of the updates to go through yet.
+	// The leader watches its own key, and may still be processing some of the updates.
 	for begin := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		runtime.GC()
 		runtime.ReadMemStats(&afterwards)
@@ -175,35 +176,35 @@ func TestRegression22_SlowReader(t *testing.T) {
 	t.Logf("the quick reader saw %d states of %d; the heap grew by %d KiB", states, updates, grown/1024)
 	require.Greater(t, states, 10, "the slow reader held up the quick one")
 	require.Less(t, grown, int64(updates*size/4), "updates are kept for the slow reader")
-	// The slow one gets the newest first, and then nothing until there is news.
+	// The slow reader receives the newest state first, and then nothing until the next change.
 	seen := len(slow.states)
 	slow.until("the last value", isLast)
 	require.Len(t, slow.states, seen+1, "it was given what is past")
 	require.ErrorIs(t, etcdtest.Err(slow.sub.Next(deadContext())), errMine)
 }
 
-// Row 23 (etcd #18163). A's key is deleted and B's put in one batch. Elsewhere the
-// observer then reports a key that is gone. Here every state was true at its revision.
+// Row 23 (etcd #18163). A's key is deleted and B's put in one batch. In other implementations the
+// observer then reports a key that was deleted. In Eldest every state was true at its revision.
 //
-// Fails when observe takes the last event of a batch for the leader, or publishes in
-// the middle of a revision.
+// Fails when observe takes the last event of a batch for the leader, or publishes in the middle of
+// a revision.
 func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	cli := c.Client(t)
-	// Without rechecks, which would put right what the batches make wrong.
+	// Without liveness checks, which would correct the errors that the batches cause.
 	o, v := tiedViewer(t, c.Client(t), name, -1)
 	granted, err := cli.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
-	// Keys that are put by hand: a candidate cannot do two things in one revision.
+	// Keys are put by hand: a candidate cannot do two operations in one revision.
 	const batches = 300
 	key := func(i int) string { return keys.Candidate(name, int64(granted.ID)+int64(i)) }
 	put := func(i int) clientv3.Op { return clientv3.OpPut(key(i), "", clientv3.WithLease(granted.ID)) }
 	resp, err := cli.Txn(etcdtest.Context(t)).Then(put(0)).Commit()
 	require.NoError(t, err)
 	v.leader(eldest.Token(resp.Header.Revision))
-	// A reader that does nothing but look, so that no state passes unseen.
+	// A reader in a tight loop, so that no state is missed.
 	var states []eldest.State
 	looking := make(chan struct{})
 	go func() {

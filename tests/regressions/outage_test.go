@@ -18,12 +18,12 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// awayTTL is the TTL of the nodes in row 26: shorter than the outages, and long enough for a
-// busy machine not to cost anybody a lease.
+// awayTTL is the TTL of the nodes in row 26: shorter than the outages, and long enough that no node
+// loses a lease on a busy machine.
 const awayTTL = 4 * time.Second
 
-// outages is how long etcd is away in row 26. The everyday one is beyond the TTL; the
-// long ones are the row's own: -outages=10s,30s,2m.
+// outages is how long etcd is unavailable in row 26. The default is longer than the TTL; the
+// durations of the row itself are -outages=10s,30s,2m.
 var outages = flag.String("outages", environment("ELDEST_OUTAGES", "8s"), "how long etcd is away, a list of durations")
 
 func environment(name, otherwise string) string {
@@ -33,10 +33,10 @@ func environment(name, otherwise string) string {
 	return otherwise
 }
 
-// away is a way in which etcd can be away, for these members.
+// away is a way to make these members of etcd unavailable.
 type away struct {
 	begin, end func(t *testing.T, c *etcdtest.Cluster, members ...int)
-	// goesOn: a member comes back with all that it knew, and may act on it.
+	// goesOn: a member comes back with its whole state, and may act on it.
 	goesOn bool
 }
 
@@ -65,13 +65,13 @@ var halted = away{
 	goesOn: true,
 }
 
-// Row 26. etcd is away for longer than the TTL and comes back: all members or one,
-// killed or stopped. Elsewhere nobody leads afterwards, or two do, or those who waited
-// have silently dropped out of the queue. Here exactly one leads afterwards and all
-// others stand behind it; and one member of three costs nobody anything.
+// Row 26. etcd is unavailable for longer than the TTL and comes back: all members or one, killed or
+// stopped. In other implementations no node leads afterwards, or two do, or the waiters have
+// dropped out of the queue without an error. In Eldest exactly one node leads afterwards and all
+// others are queued behind it; the outage of one member of three does not affect any node.
 //
-// Fails when a round that ends while etcd is away is the last one, or when a node comes
-// back beside the key of its own earlier round.
+// Fails when a round that ends while etcd is unavailable is the last one, or when a node registers
+// behind the key of its own earlier round.
 func TestRegression26_EtcdAway(t *testing.T) {
 	t.Parallel()
 	for text := range strings.SplitSeq(*outages, ",") {
@@ -94,15 +94,15 @@ func TestRegression26_EtcdAway(t *testing.T) {
 	}
 }
 
-// clients are what a node takes part with: node number i, the same for all rounds or not.
+// clients makes the source of clients of node number i: the same client for all rounds or not.
 type clients func(t *testing.T, c *etcdtest.Cluster, i int) elector.Source
 
 func sameClient(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
 	return elector.Always(elector.Client(c.Client(t)))
 }
 
-// plainClient is one as etcd's documentation has it. gRPC by itself looks for a server that
-// was away for a minute only every half minute.
+// plainClient is a client as in etcd's documentation. By default gRPC tries to reconnect to a
+// server that was unavailable for a minute only every half minute.
 func plainClient(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
 	cli, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func standThree(t *testing.T, c *etcdtest.Cluster, name string, of clients, chan
 func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	c := three(t)
 	name := etcdtest.Election(t)
-	nodes := standThree(t, c, name, of) // with observers as everybody has them
+	nodes := standThree(t, c, name, of) // with the default observers
 	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	running, _ := goroutines(t, name)
 	require.Positive(t, running, "INVALID: nobody's goroutines are counted")
@@ -168,7 +168,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 		require.Equal(t, elector.Unknown, n.Status().Role(), "%v", n.Status())
 		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed)
 	}
-	// At most a round in five seconds each, after the first ones.
+	// At most one round in five seconds for each node, after the first ones.
 	require.LessOrEqual(t, roundsOf(nodes)-rounds, int64(len(nodes)*(3+int(d/(5*time.Second)))))
 	ours, _ := goroutines(t, name)
 	require.LessOrEqual(t, ours, 2*running, "goroutines pile up")
@@ -187,7 +187,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	for _, n := range nodes {
 		_ = n.end(t)
 	}
-	// With the clients still open: what the rounds have begun has ended with them.
+	// With the clients still open: everything that the rounds have started has ended with them.
 	etcdtest.Eventually(t, func() bool {
 		ours, theirs := goroutines(t, name)
 		return ours == 0 && theirs <= 4*4*len(nodes)
@@ -196,7 +196,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	require.Empty(t, queueOf(t, c, name))
 }
 
-// roundsOf counts how often the nodes have asked for clients.
+// roundsOf counts how often the nodes have requested clients.
 func roundsOf(nodes []*node) (n int64) {
 	for _, node := range nodes {
 		n += node.rounds.Load()
@@ -210,9 +210,9 @@ func oneAway(t *testing.T, how away, d time.Duration) {
 	nodes := standThree(t, c, name, sameClient, quick)
 	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	before := queueOf(t, c, name)
-	// etcd's own leader, so that its successor has to be elected as well; but one that is
-	// stopped for longer than the TTL may revoke all leases when it goes on (decision
-	// 0016), so there it is another one.
+	// etcd's own leader, so that its successor has to be elected as well; but a leader that is
+	// stopped for longer than the TTL may revoke all leases when it continues (decision 0016), so
+	// in that case it is another member.
 	gone, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	if how.goesOn {
@@ -232,12 +232,12 @@ func oneAway(t *testing.T, how away, d time.Duration) {
 	}
 }
 
-// Row 28. etcd is away for 3 s, and the election loop goes on. Elsewhere it makes
-// hundreds of rounds. Here it makes 8 at the most, whatever makes the rounds fail: with
-// etcd away they hardly end at all, and where something fails at once the back-off
-// holds them apart.
+// Row 28. etcd is unavailable for 3 s, and the election loop continues. In other implementations it
+// makes hundreds of rounds. In Eldest it makes at most 8, whatever makes the rounds fail: while
+// etcd is unavailable they hardly end at all, and where a step fails at once the back-off separates
+// them.
 //
-// Fails when elector.rounds does not pause, or always for the first pause.
+// Fails when elector.rounds does not pause, or always uses the first pause.
 func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	const span, most = 3 * time.Second, 8
@@ -248,7 +248,7 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	led := stand(t, gone.Client(t), name, "led", untilTheEnd, lasting(2*time.Second), quick)
 	etcdtest.Take(t, led.won, "the win")
 	waits := stand(t, gone.Client(t), name, "waits", untilTheEnd, lasting(2*time.Second), quick)
-	waits.becomes(t, elector.Following) // a tenure of led's, which a busy machine may cost one or two
+	waits.becomes(t, elector.Following) // any tenure of led: a busy machine may end one or two of them
 	require.NoError(t, etcdtest.Err(stopped.Client(t).Get(etcdtest.Context(t), "connected")))
 
 	before := map[*node]int64{led: led.rounds.Load(), waits: waits.rounds.Load()}
@@ -265,7 +265,7 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 		stand(t, nil, name, "no source", untilTheEnd, func(cfg *elector.Config) {
 			cfg.Source = func(context.Context) (elector.Clients, error) { return elector.Clients{}, refused }
 		}),
-		// One that dials anew in each round, and is not patient.
+		// A node that dials anew in each round, and has short timeouts.
 		stand(t, nil, name, "dials", untilTheEnd, func(cfg *elector.Config) {
 			var last *clientv3.Client
 			t.Cleanup(func() {
@@ -301,9 +301,9 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	}
 	require.Greater(t, nodes[6].rounds.Load(), int64(2), "INVALID: nothing was tried")
 	require.ErrorIs(t, nodes[6].Status().Reason(), refused)
-	// Those that were only waiting for etcd have not given up.
+	// Nodes that only waited for etcd have not given up.
 	killed.end(t, gone, 0)
 	oneLeads(t, []*node{led, waits, nodes[2], nodes[7]})
-	_ = nodes[3].end(t) // before its etcd goes
+	_ = nodes[3].end(t) // before its etcd is stopped
 	halted.end(t, stopped, 0)
 }

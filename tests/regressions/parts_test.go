@@ -17,10 +17,11 @@ import (
 )
 
 // Row 47. A client that the program has put together from a KV, a Watcher and a Lease has no
-// context. Elsewhere a campaign panics with it when the campaign's context ends; the first
-// requests of package concurrency of compat did. Here nothing asks for what it does not have.
+// context. In other implementations a campaign panics with it when the campaign's context ends; the
+// first requests of package concurrency of compat did. In Eldest no code uses a part that the
+// client does not have.
 //
-// Fails when internal/rpcerr.Closed takes a client for one with a context.
+// Fails when internal/rpcerr.Closed assumes that every client has a context.
 func TestRegression47_ClientOfParts(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

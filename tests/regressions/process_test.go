@@ -17,15 +17,14 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Row 10. The process of the leader is stopped past its TTL and goes on with a reply
-// to a renewal waiting to be read. Elsewhere that reply revives the session: its age
-// is counted from its reading. Here Holds is false at the first use, whatever has
-// been read by then, and the session stays lost.
+// Row 10. The process of the leader is stopped past its TTL and resumes while a reply to a renewal
+// is waiting to be read. In other implementations that reply revives the session: its age is
+// counted from its reading. In Eldest Holds is false at the first use, whatever has been read by
+// then, and the session stays lost.
 //
-// Fails when lease counts deadlines from the receipt of a reply and believes replies
-// that are read after the deadline (three places guard against it: Holds, the start of
-// lease.Session.renew's verdict, and deadline.renewed), or when nothing looks at the
-// clock.
+// Fails when deadlines count from the receipt of a reply and replies that are read after the
+// deadline are accepted (lease.Session.Holds, lease.Session.step and internal/core each guard
+// against it), or when the clock is not read.
 func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -35,15 +34,15 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	waiter := join(t, c.Client(t), name)
 	result := waiter.Queue(t)
 
-	// A reply to a renewal is on its way, and in the network, when it is stopped.
+	// A reply to a renewal is on its way, in the network, when the process is stopped.
 	host.Hold(etcdtest.Outbound)
 	held := host.Stats().Held.Outbound
 	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Outbound > held }, "a reply is held")
 	leader.stop()
 	passed := host.Stats().Passed.Outbound
-	host.Mend() // now it waits in the buffers of a process that does not run
+	host.Mend() // now it waits in the buffers of a process that is stopped
 	etcdtest.Eventually(t, func() bool { return host.Stats().Passed.Outbound > passed }, "the reply is delivered")
-	// What came after it is still under way, above all that the key is gone.
+	// Later messages are still on their way, above all the deletion of the key.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
 	next := electiontest.Wins(t, result)
@@ -62,10 +61,10 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	require.NoError(t, next.Err())
 }
 
-// Row 13. The leader is stopped with a write on its way, which arrives when somebody
-// else leads. Elsewhere it is applied: the split brain that a lock service was to
-// prevent. Here the guard refuses it and nothing is applied. An unguarded write in the
-// same situation shows that the stage is right.
+// Row 13. The leader is stopped while a write is on its way, which arrives in another candidate's
+// tenure. In other implementations it is applied: the split brain that a lock service was to
+// prevent. In Eldest the guard refuses it and nothing is applied. An unguarded write in the same
+// situation shows that the test is valid.
 //
 // Fails when txn.Guard does not compare the create revision.
 func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
@@ -105,12 +104,11 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	require.NoError(t, next.Err())
 }
 
-// Row 19, a live lease. The process restarts within its TTL. Elsewhere the new life
-// queues behind its own old key until that expires. Here it resumes the lease, and
+// Row 19, a live lease. The process restarts within its TTL. In other implementations the new
+// process queues behind its own old key until that expires. In Eldest it resumes the lease, and
 // key, token and leadership are kept.
 //
-// Fails when lease.Resume grants a new lease, or when a campaign does not adopt the key
-// that is there.
+// Fails when lease.Resume grants a new lease, or when a campaign does not adopt the existing key.
 func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -143,8 +141,8 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	electiontest.Wins(t, behind)
 }
 
-// Row 19, a dead lease. Elsewhere the session hangs, or works without a lease. Here
-// there is a clear error, and a new lease works.
+// Row 19, a dead lease. In other implementations the session hangs, or works without a lease. In
+// Eldest there is a clear error, and a new lease works.
 func TestRegression19_ResumeADeadLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

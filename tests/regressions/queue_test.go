@@ -23,10 +23,10 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Row 15. The same process is re-elected with the same value, on the same lease: key
-// and value are those of its former tenure. Elsewhere, where leadership is checked by
-// value or by the key's existence, late work of the former tenure passes. Here the
-// guard of the old tenure refuses it.
+// Row 15. The same process is re-elected with the same value, on the same lease: key and value are
+// those of its former tenure. In other implementations, which check leadership by value or by the
+// key's existence, late writes of the former tenure are applied. In Eldest the guard of the old
+// tenure refuses them.
 //
 // Fails when txn.Guard compares the value, the lease or the version.
 func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
@@ -41,7 +41,7 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	require.Greater(t, second.Token(), first.Token())
 	late := first.Guard()
 	require.ErrorIs(t, etcdtest.Err(late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")), eldest.ErrResigned, "refused on this side")
-	late.Alive = nil // as if nothing were known on this side
+	late.Alive = nil // as if the end were not known on this side
 	_, err := late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused, "late work of the former tenure")
@@ -55,12 +55,12 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	require.NoError(t, second.Err(), "resigning the old tenure again ended the new one")
 }
 
-// Row 16. A hand-over right after queueing, and on a store with 300 writes a second.
-// Elsewhere the watch starts at a revision of the past, and the server looks at such
-// watches every 100 ms: the median hand-over took 83 ms. Here it takes a round trip.
+// Row 16. A hand-over right after queueing, and on a store with 300 writes a second. In other
+// implementations the watch has a start revision in the past, and the server handles such watches
+// every 100 ms: the median hand-over took 83 ms. In Eldest it takes a round trip.
 //
-// Fails when the predecessor is watched from a revision (clientv3.WithRev of the
-// registration's, in internal/watch.following.run).
+// Fails when the predecessor is watched from a revision (clientv3.WithRev of the registration's, in
+// internal/watch).
 func TestRegression16_HandoverIsPrompt(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -108,15 +108,15 @@ func TestRegression16_HandoverIsPrompt(t *testing.T) {
 			slices.Sort(took)
 			slices.Sort(least)
 			t.Logf("median %v, p90 %v; by hand: median %v", took[15], took[27], least[15])
-			// Half of what the server takes to look at watches of the past, or a few times
-			// as long as it takes on a busy machine by hand.
+			// Half of the server's interval for watches with an old start revision, or a few times
+			// as long as a hand-over by hand takes on a busy machine.
 			require.Less(t, took[15], max(50*time.Millisecond, 3*least[15]), "the median of %v", took)
 		})
 	}
 }
 
-// handedOver returns what measures how long a hand-over takes by hand, without any package:
-// a write, the event of it, and the read that proves it.
+// handedOver returns a function that measures how long a hand-over takes by hand, without any
+// package: a write, the event of it, and the read that proves it.
 func handedOver(t *testing.T, from, to *clientv3.Client, key string) func() time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -132,8 +132,8 @@ func handedOver(t *testing.T, from, to *clientv3.Client, key string) func() time
 	}
 }
 
-// Row 17. Names that nest or are neighbours. Elsewhere "svc" sees the candidates of
-// "svc/a", and waits behind them. Here no election sees another's keys.
+// Row 17. Names that nest or are neighbours. In other implementations "svc" includes the candidates
+// of "svc/a", and waits behind them. In Eldest no election includes another's keys.
 //
 // Fails when keys.Check allows '/', or when keys.End ends a range too late.
 func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
@@ -161,8 +161,8 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	for _, name := range names {
 		require.Equal(t, []string{tenures[name].Key()}, queueOf(t, c, name), "%q", name)
 	}
-	// Directories are had with namespaces. One that ends where another election
-	// begins puts foreign keys into its range; they are reported, and disturb nobody.
+	// Directories are possible with namespaces. One that ends where another election begins puts
+	// foreign keys into its range; they are reported, and disturb no candidate.
 	cli := c.Client(t)
 	kv, watcher := namespace.NewKV(cli, base+"/"), namespace.NewWatcher(cli, base+"/")
 	o.Close()
@@ -181,8 +181,8 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	require.NoError(t, again.Err())
 }
 
-// Row 18. A key without a lease, made by hand, under the prefix. Elsewhere everybody
-// waits behind it for ever, or crashes on its name. Here it is reported and ignored.
+// Row 18. A key without a lease, made by hand, under the prefix. In other implementations all
+// candidates wait behind it for ever, or crash on its name. In Eldest it is reported and ignored.
 //
 // Fails when txn takes every key of the range for a candidate's.
 func TestRegression18_ForeignKey(t *testing.T) {
@@ -209,7 +209,7 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			require.Equal(t, a.Candidate.Key(), etcdtest.Take(t, b.Waiting, "its predecessor").Predecessor.Key)
 			etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer sees the leader")
 			require.Len(t, queueOf(t, c, name), 2)
-			// Another one comes meanwhile.
+			// Another foreign key is put meanwhile.
 			require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), keys.Prefix(name)+"second", "")))
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			next := electiontest.Wins(t, result)
@@ -225,11 +225,11 @@ func TestRegression18_ForeignKey(t *testing.T) {
 	}
 }
 
-// Row 38. A value larger than the request limit, and values with NUL and 0xFF. Elsewhere
-// the campaign is retried for ever, and the value is cut at the NUL. Here: a clear error
-// before anything is sent, and the exact bytes.
+// Row 38. A value larger than the request limit, and values with NUL and 0xFF. In other
+// implementations the campaign is retried for ever, and the value is cut at the NUL. In Eldest
+// there is a clear error before any request is sent, and the bytes are exact.
 //
-// Fails when the size of a value is not checked, or a value goes through text.
+// Fails when the size of a value is not checked, or a value is converted to text.
 func TestRegression38_Values(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -15,22 +15,21 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Row 9 (etcd #14641). etcd's own leader is stopped, and a client is tied to one member:
-// to one that is left without a quorum, or to the stopped one. Elsewhere its watch falls
-// silent, which looks like a leader who stays. Here the observer says that it does not
-// know, and why; the waiter stays in the queue, hears of the end that it missed, and
-// leads. etcd's package stands beside it on the same member and says nothing.
+// Row 9 (etcd #14641). etcd's own leader is stopped, and a client is bound to one member: to one
+// that is left without a quorum, or to the stopped one. In other implementations its watch receives
+// no events any more, which looks like a leader that stays. In Eldest the observer reports that the
+// state is unknown, and why; the waiter stays in the queue, is notified of the deletion that it
+// missed, and leads. etcd's package runs on the same member for comparison and reports nothing.
 //
-// Fails when a watch does not ask for a member that has a leader (and nothing rechecks
-// it: "no quorum"), or when nothing asks whether a quiet stream still tells the truth
-// ("stopped itself").
+// Fails when a watch does not require a member that has a leader (and there are no liveness checks:
+// "no quorum"), or when no liveness check finds that a stream has stopped ("stopped itself").
 func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	const tied = 1
 	for what, scene := range map[string]struct {
 		stopped   []int // the first of them leads etcd
 		recheck   time.Duration
-		meanwhile bool // whether the others can go on
+		meanwhile bool // whether the other members can continue
 	}{
 		"no quorum":      {stopped: []int{0, 2}, recheck: -1},
 		"stopped itself": {stopped: []int{tied}, recheck: 300 * time.Millisecond, meanwhile: true},
@@ -55,15 +54,15 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			told := their.Observe(etcdtest.Context(t))
 			require.Equal(t, leader.Key(), string(etcdtest.Take(t, told, "what etcd's package sees").Kvs[0].Key))
 
-			t.Cleanup(func() { // whoever leaves must not wait for them
+			t.Cleanup(func() { // participants that leave must not wait for the stopped members
 				for _, i := range scene.stopped {
-					_ = c.Member(i).Cont() // it goes on, if the test has come that far
+					_ = c.Member(i).Cont() // it runs already, if the test has come that far
 				}
 			})
 			halted.begin(t, c, scene.stopped...)
 			t.Logf("unknown: %v", v.kind(eldest.Unknown).Reason)
 			require.Zero(t, o.State().Leader, "a leader beside \"I do not know\"")
-			if scene.meanwhile { // somebody else leads, and it cannot hear of that
+			if scene.meanwhile { // another candidate leads, and the observer cannot receive that
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 				leader = electiontest.Wins(t, queued).Leadership
 				require.Equal(t, eldest.Unknown, o.State().Kind)
@@ -87,7 +86,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 	}
 }
 
-// tiedViewer is view with rechecks of one's own choice.
+// tiedViewer is view with another interval of liveness checks.
 func tiedViewer(t *testing.T, cli *clientv3.Client, name string, recheck time.Duration) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{

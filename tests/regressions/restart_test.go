@@ -17,9 +17,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// beNode is the life of a child that is an elector: it says when it leads, and what its
-// status is, now or at the first look after it was stopped, until its standard input
-// ends.
+// beNode is the main function of a child that is an elector: it reports when it leads, and its
+// status, now or at the first check after it was stopped, until its standard input ends.
 func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 	e, err := elector.New(elector.Config{
 		Election: o.Election, NodeID: o.Node, Source: elector.Always(elector.Client(cli)),
@@ -49,9 +48,8 @@ func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 			look("looked")
 			continue
 		}
-		// What is asked for is the first look after a pause, before any timer has had
-		// its turn: by a goroutine that has the only processor and does not let go of
-		// it.
+		// This command requests the first check after a pause, before any timer has fired: by a
+		// goroutine that has the only processor and does not yield it.
 		procs := runtime.GOMAXPROCS(1)
 		before := mark.stops()
 		say(report{Event: "ready"})
@@ -64,12 +62,12 @@ func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 	os.Exit(0)
 }
 
-// Row 10, in the loop. The process of the leader is stopped past its TTL. Elsewhere it
-// goes on as a leader where it stopped, until its next renewal. Here the first look at
-// its status says unknown; then it stands again and follows the successor.
+// Row 10, in the loop. The process of the leader is stopped past its TTL. In other implementations
+// it continues to lead when it resumes, until its next renewal. In Eldest the first read of its
+// status returns unknown; then it campaigns again and follows the successor.
 //
-// Fails one time in two when Status does not read the clock: the runtime's timers race
-// with the look. (elector has a test with a clock of its own, which fails each time.)
+// Fails one time in two when Status does not read the clock: the runtime's timers race with the
+// read. (elector has a test with a clock of its own, which fails each time.)
 func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -85,7 +83,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	old.await("ready")
 	old.stop()
 	l := etcdtest.Take(t, next.won, "the successor's win")
-	// It shall not hear of that before it looks.
+	// It must not receive the loss before the first check.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
 	old.cont()
@@ -102,9 +100,10 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// Row 19, in the loop: a node is killed and starts again, with a TTL of a minute.
-// Elsewhere its new life waits a minute for its old one, and so does everybody else.
-// Here it is asked to take over: it removes what the old one has left, and nothing else.
+// Row 19, in the loop: a node is killed and starts again, with a TTL of a minute. In other
+// implementations the new process waits a minute for the old one's key, and so do all other nodes.
+// In Eldest it is configured to take over: it removes the key that the old process has left, and
+// nothing else.
 //
 // Fails when the first round does not evict, or evicts by position.
 func TestRegression19_KilledNodeStartsAgain(t *testing.T) {

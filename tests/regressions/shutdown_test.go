@@ -18,14 +18,14 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// errNone is a source that has no clients yet.
+// errNone is the error of a source that has no clients yet.
 var errNone = errors.New("no clients yet")
 
-// Row 35, in the loop: a node that never led is stopped, in whatever it is doing. No lead
-// function runs, Run returns soon, and neither key nor lease is left.
+// Row 35, in the loop: a node that never led is stopped, in each of its states. No lead function
+// runs, Run returns soon, and neither key nor lease is left.
 //
-// Fails when Run calls the lead function after its context has ended, or when a round
-// that fails before the win does not close its session.
+// Fails when Run calls the lead function after its context has ended, or when a round that fails
+// before the win does not close its session.
 func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -35,10 +35,10 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 	unmistakable := 43 * time.Second // no other lease has this TTL
 	type scene struct {
 		change func(*elector.Config)
-		// ready waits until the node is where it is to be stopped; undo lets what
-		// was held go on after the end of Run.
+		// ready waits until the node is in the state in which it is to be stopped; undo ends the
+		// fault after the end of Run.
 		ready, undo func(n *node)
-		lease       bool // whether one may be left, without a key, to expire
+		lease       bool // whether a lease without a key may be left to expire
 	}
 	scenes := map[string]func(t *testing.T, host *etcdtest.Host) scene{
 		"while it follows": func(t *testing.T, _ *etcdtest.Host) scene {
@@ -116,10 +116,10 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// errStuck is the refusal of a gate.
+// errStuck is the error of a gated lease.
 var errStuck = errors.New("the application is stuck")
 
-// gated renews a lease only while the application says that it lives.
+// gated renews a lease only while the application is live.
 type gated struct {
 	clientv3.Lease
 	stuck *atomic.Bool
@@ -132,12 +132,12 @@ func (g gated) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv
 	return g.Lease.KeepAliveOnce(ctx, id)
 }
 
-// Row 36 (a 48-minute outage of PD). The application is stuck, its network is fine.
-// Elsewhere the lease is renewed for ever. Here renewals go through whatever the source
-// of clients hands out, so they can be made to depend on the application's own
-// liveness: leadership then ends within the TTL and passes on.
+// Row 36 (a 48-minute outage of PD). The application is stuck, its network works. In other
+// implementations the lease is renewed for ever. In Eldest renewals use the Lease that the source
+// of clients returns, so a program can make them depend on the application's liveness: leadership
+// then ends within the TTL and passes on.
 //
-// Fails when something renews that does not go through Clients.Lease.
+// Fails when renewals do not use Clients.Lease.
 func TestRegression36_StuckApplication(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -152,7 +152,7 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.follows(t, n, l.Token())
 	stuck.Store(true)
-	<-time.After(life) // after which nothing can be certain that was not renewed
+	<-time.After(life) // after this time a tenure that was not renewed has ended
 	require.Error(t, l.Err(), "it leads for longer than its lease")
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
 	second := etcdtest.Take(t, next.won, "the successor's win")
@@ -160,9 +160,9 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	n.follows(t, next, second.Token())
 }
 
-// Row 36 without the loop: a session of one's own goes through the same door. The gate's
-// refusal is what its hooks report, a deadline later the tenure is over, and nothing was
-// asked of the application but to say whether it lives.
+// Row 36 without the loop: a session uses the same Lease. Its hooks report the error of the gated
+// lease, the tenure ends at the deadline, and the application only has to report whether it is
+// live.
 func TestRegression36_StuckSession(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -16,14 +16,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// atOnce is how soon something must happen that takes no waiting for anybody; it
-// leaves room for a machine that is busy, and none for a TTL. How soon it does where the
-// machine is not, inMilliseconds says.
+// atOnce limits events that happen without any wait; it allows for a busy machine, and is shorter
+// than any TTL. inMilliseconds checks how soon they happen on a machine that is not busy.
 const atOnce = 6 * time.Second
 
-// inMilliseconds requires that something which takes no waiting is told quickly, once in
-// some tries: a machine that is busy is slow now and then, a program that waits for something
-// always.
+// inMilliseconds requires that a notification without any wait comes quickly in at least one of
+// some tries: a busy machine is slow sometimes, a program that waits is slow always.
 func inMilliseconds(t testing.TB, once func() time.Duration) {
 	t.Helper()
 	const tries, soon = 20, 100 * time.Millisecond
@@ -36,17 +34,17 @@ func inMilliseconds(t testing.TB, once func() time.Duration) {
 	require.Fail(t, "told too late, each time", "%v", took)
 }
 
-// Those who take part, as electiontest has them.
+// The participants, as in electiontest.
 type (
 	participant = electiontest.Participant
 	change      = electiontest.Change
 )
 
-// quiet is a TTL at which renewals and rechecks hardly get into a test's way.
+// quiet is a TTL with which renewals and liveness checks hardly disturb a test.
 const quiet = 60 * time.Second
 
-// eager renews so often that even a busy machine does not cost a session its lease, and that
-// several TTLs are to be told by the number of renewals.
+// eager renews so often that a session keeps its lease even on a busy machine, and that a test can
+// measure several TTLs by the number of renewals.
 func eager(granted time.Duration) lease.Renewal {
 	return lease.Renewal{Every: granted / eagerness, Timeout: granted / 4}
 }
@@ -64,7 +62,7 @@ func join(t testing.TB, cli *clientv3.Client, name string, changes ...change) *p
 // readers are the clients of reader, by test and cluster.
 var readers sync.Map
 
-// reader is a client for what a test asks again and again, made once.
+// reader returns a client for the repeated reads of a test, made once.
 func reader(t testing.TB, c *etcdtest.Cluster) *clientv3.Client {
 	t.Helper()
 	key := [...]any{t, c}
@@ -83,7 +81,7 @@ func queueOf(t testing.TB, c *etcdtest.Cluster, name string) []string {
 	return electiontest.Keys(t, reader(t, c), name)
 }
 
-// theirs is a candidate of etcd's own package, and its session.
+// theirs makes a candidate of etcd's own package, and its session.
 func theirs(t testing.TB, cli *clientv3.Client, name string, seconds int) (*concurrency.Session, *concurrency.Election) {
 	t.Helper()
 	s, err := concurrency.NewSession(cli, concurrency.WithTTL(seconds))
@@ -92,12 +90,12 @@ func theirs(t testing.TB, cli *clientv3.Client, name string, seconds int) (*conc
 	return s, concurrency.NewElection(s, name)
 }
 
-// theirKey is the key of a candidate of etcd's package, which tells it late.
+// theirKey is the key of a candidate of etcd's package, whose Key method returns it late.
 func theirKey(s *concurrency.Session, name string) string {
 	return fmt.Sprintf("%s/%x", name, s.Lease())
 }
 
-// onSession has a participant join with a session that exists.
+// onSession makes a participant join with an existing session.
 func onSession(s *lease.Session) change {
 	return func(_ *lease.Config, e *election.Config) { e.Session = s }
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place is where commands run, and with which environment.
+// place is the directory and the environment in which commands run.
 type place struct {
 	dir string
 	env []string
@@ -28,10 +28,10 @@ func (p place) run(t *testing.T, name string, args ...string) string {
 	return out
 }
 
-// try runs a command to its end, which may be a failure.
+// try runs a command to its end, and returns its error if it fails.
 func (p place) try(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // all is compiled the first time
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time everything is compiled
 	defer cancel()
 	out, err := p.command(ctx, name, args...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
@@ -44,13 +44,14 @@ func (p place) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// process is a command that runs beside the test.
+// process is a command that runs in parallel with the test.
 type process struct {
 	lines <-chan string
 	stop  func() error
 }
 
-// start runs a command until stop interrupts it, or the test ends. It is killed if it goes on.
+// start runs a command until stop interrupts it, or the test ends. It is killed if it does not end
+// then.
 func (p place) start(t *testing.T, name string, args ...string) process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -21,8 +21,8 @@ const (
 // modules are the published ones, each after those that it requires.
 var modules = []string{"", "metrics", "traces", "cmd/eldest"}
 
-// repository makes a repository of the work tree, with what is not committed yet and what Git
-// does not ignore, in which the changelog has a section for the version. Its origin is empty.
+// repository makes a repository of the work tree, including uncommitted files that Git does not
+// ignore, in which the changelog has a section for the version. Its origin is empty.
 func repository(t *testing.T) place {
 	t.Helper()
 	here, err := filepath.Abs("../..")
@@ -125,9 +125,10 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, before, repo.run(t, "git", "status", "--porcelain", "--branch"))
 	require.Empty(t, repo.run(t, "git", "ls-remote", "origin"), "nothing is pushed")
 
-	// GOENV is off because a go command that has a GONOPROXY, even "none", asks its module cache
-	// first: there it finds the library, and then no module below it. GOSUMDB is off to do without
-	// the network: what the usual module cache has was once compared with a go.sum.
+	// GOENV is off because a go command with a GONOPROXY, even "none", looks into its module cache
+	// first: there it finds the library, and then no module below it.
+	// GOSUMDB is off to avoid the network: the content of the usual module cache was once compared
+	// with a go.sum.
 	usual := strings.Fields(repo.run(t, "go", "env", "GOMODCACHE", "GOPROXY", "GOCACHE"))
 	bin := t.TempDir()
 	stranger := []string{
@@ -175,7 +176,7 @@ func TestRelease(t *testing.T) {
 		heavy := func(m string) bool { return strings.HasPrefix(m, ours) || strings.Contains(m, "etcd/server") }
 		require.Equal(t, ours+" "+version, strings.Join(slices.DeleteFunc(all, func(m string) bool { return !heavy(m) }), "\n"))
 
-		// The program leads, and after it the command.
+		// The program leads, and then the command.
 		leader := p.start(t, "./program", "--node", "node-1", "--endpoints", endpoint)
 		leader.wait(t, "node-1 leads with token")
 		successor := anywhere.start(t, eldest, "campaign", "counting", "node-2", "--endpoints", endpoint, "--json")
@@ -238,8 +239,8 @@ func program(t *testing.T, env []string, file string, needs ...string) place {
 	return p
 }
 
-// released requires that a binary has been built from the release: all modules of ours that are
-// in it, which are these, at one version.
+// released requires that a binary was built from the release: it contains exactly these modules of
+// ours, at one version.
 func released(t *testing.T, binary string, want ...string) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(binary)

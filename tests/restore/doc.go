@@ -1,21 +1,21 @@
-// Package restore shows what a backup of etcd does to elections when it is restored: the
-// revisions go back, and with them the tokens, unless they are bumped.
+// Package restore shows how restoring a backup of etcd affects elections: the revisions go back,
+// and with them the tokens, unless the revision is bumped.
 //
 //	go test ./tests/restore
 //
-// A member is a process of its own, this test binary; snapshots are restored by the code of
-// etcdutl itself. docs/operations/backup.md tells operators what follows from it.
+// A member is a process of its own, this test binary; snapshots are restored by the code of etcdutl
+// itself. docs/operations/backup.md describes the consequences for operators.
 //
 // # What is shown
 //
-//   - A candidate that stood when the snapshot was taken stands again, also if it left long ago, until its lease
-//     has run out once more; and its guard holds as long.
-//   - Who came after the snapshot is not there: its lease is not found.
-//   - The next tokens are lower than some that were given away after the snapshot: a
-//     store that fences by token refuses the new leader's writes, or takes an old leader's.
+//   - A candidate that was queued when the snapshot was taken is queued again, even if it left
+//     long ago, until its lease has expired once more; its guard passes for the same time.
+//   - A candidate that registered after the snapshot does not exist: its lease is not found.
+//   - The next tokens are lower than some that were issued after the snapshot: a store that
+//     fences by token refuses the new leader's writes, or accepts an old leader's.
 //   - With --bump-revision (and --mark-compacted) the next token is higher than all of them.
 //
 // # Not shown
 //
-// Clusters of several members: all are restored from one snapshot, so it makes no difference.
+// Clusters of several members: all are restored from one snapshot, so the result is the same.
 package restore

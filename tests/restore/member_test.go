@@ -22,10 +22,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// memberEnv has the test binary be an etcd member; its value is the data folder.
+// memberEnv makes the test binary an etcd member; its value is the data directory.
 const memberEnv = "ELDEST_RESTORE_MEMBER"
 
-// patience bounds every wait: much more than any takes.
+// patience bounds every wait: it is much longer than any wait takes.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// peer is where a member says that it is: nobody asks it.
+// peer is the advertised peer URL of a member: no other member uses it.
 var peer = url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 
-// beMember is one etcd member, until its parent is gone.
+// beMember runs one etcd member until its parent ends.
 func beMember(dir string) {
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = "m0", dir
@@ -47,7 +47,7 @@ func beMember(dir string) {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.TickMs, cfg.ElectionMs = 10, 100 // leases of a second
+	cfg.TickMs, cfg.ElectionMs = 10, 100 // for leases of one second
 	cfg.UnsafeNoFsync, cfg.EnableGRPCGateway = true, false
 	cfg.LogLevel, cfg.LogOutputs = "error", []string{"stderr"}
 	e, err := embed.StartEtcd(cfg)
@@ -61,7 +61,8 @@ func beMember(dir string) {
 	os.Exit(0)
 }
 
-// start starts a member on a folder. It and its client end with stop, or with the test.
+// start starts a member on a data directory. The member and its client end with stop, or with the
+// test.
 func start(t *testing.T, dir string) (client *clientv3.Client, stop func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -106,7 +107,7 @@ func save(ctx context.Context, t *testing.T, client *clientv3.Client) string {
 	return path
 }
 
-// restore makes a data folder of a backup, as etcdutl snapshot restore does.
+// restore makes a data directory from a backup, as etcdutl snapshot restore does.
 func restore(t *testing.T, backup string, bump uint64) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")

@@ -17,7 +17,7 @@ import (
 
 const svc = "svc"
 
-// lead stands in the election and wins.
+// lead campaigns in the election and wins.
 func lead(ctx context.Context, t *testing.T, client *clientv3.Client) (*lease.Session, *election.Leadership) {
 	t.Helper()
 	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: time.Hour})
@@ -30,7 +30,7 @@ func lead(ctx context.Context, t *testing.T, client *clientv3.Client) (*lease.Se
 	return session, leadership
 }
 
-// What a snapshot brings back, and what not; and what becomes of tokens.
+// What a snapshot restores, what it does not restore, and what happens to tokens.
 func TestTokensAfterARestore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -52,24 +52,25 @@ func TestTokensAfterARestore(t *testing.T) {
 	}{"plain": {0, "back"}, "bumped": {1_000_000_000, "on"}} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := start(t, restore(t, backup, c.bump))
-			// The first one resigned, and stands again.
+			// The first one resigned, and is a candidate again.
 			leader, err := observe.LeaderOf(ctx, client, svc)
 			require.NoError(t, err)
 			require.Equal(t, first.Token(), leader.Token)
 			require.Equal(t, first.Key(), leader.Key)
-			// Its guard holds again.
+			// Its guard passes again.
 			guarded, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(first.Key()), "=", int64(first.Token()))).
 				Then(clientv3.OpPut("elsewhere", "by the first")).Commit()
 			require.NoError(t, err)
 			require.True(t, guarded.Succeeded)
-			// The second one never was.
+			// The second one never existed.
 			_, err = client.KeepAliveOnce(ctx, session2.ID())
 			require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
 			guarded, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(second.Key()), "=", int64(second.Token()))).Commit()
 			require.NoError(t, err)
 			require.False(t, guarded.Succeeded)
 
-			// Its lease runs once more, all of it; the next one leads after that, or when it is revoked.
+			// Its lease gets its full TTL again; the next one leads after that, or when the lease
+			// is revoked.
 			left, err := client.TimeToLive(ctx, session1.ID())
 			require.NoError(t, err)
 			require.Greater(t, left.TTL, left.GrantedTTL/2)
@@ -77,7 +78,7 @@ func TestTokensAfterARestore(t *testing.T) {
 			require.NoError(t, err)
 			_, third := lead(ctx, t, client)
 			require.Greater(t, third.Token(), first.Token())
-			newest := second.Token() // what a store that fences has seen
+			newest := second.Token() // the newest token that a fencing store has seen
 			if c.goes == "back" {
 				require.Less(t, third.Token(), newest, "a store that fences takes this leader")
 			} else {

@@ -20,7 +20,7 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// names that try to be somewhere else than where they are put.
+// names that try to leave the range of their election.
 var names = []string{
 	"..", ".", "svc", "svc0", "sv", "svc\x00", "svc\xff", "\xff", "\xff\xff\xff", "\x00", "%2F", "svc%2Fa", "svc\\a", "ѕvс", "svc\u2044a", "svc／a",
 	"\x1b[2Jsvc", "\u202ecvs", "svc\n", " svc", "svc ", "'; delete --prefix ''", "$(reboot)", strings.Repeat("n", keys.MaxName),
@@ -29,8 +29,8 @@ var names = []string{
 // refusedNames are those with which keys would lie in another election's range, or nowhere.
 var refusedNames = []string{"", "/", "svc/", "/svc", "svc/a", "a/../svc", "svc/1", "//", strings.Repeat("n", keys.MaxName+1)}
 
-// Whatever an election is called, everything that is done in it stays in its range: a
-// neighbour is put on each side, and a guard on the whole store.
+// Whatever the name of an election is, all its operations stay in its range: there is a neighbour
+// on each side, and the whole store is compared.
 func TestNamesStayInTheirRange(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	all := func() map[string]string {
@@ -43,7 +43,7 @@ func TestNamesStayInTheirRange(t *testing.T) {
 		}
 		return found
 	}
-	// One key just outside each end of each range, and a candidate of root's in each.
+	// One key just outside each end of each range, and a candidate of root in each.
 	for _, name := range names {
 		for _, key := range []string{name, name + "0", name + ".", name + "/\xff\xff", "/" + name} {
 			require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), key, "bystander")))
@@ -72,11 +72,11 @@ func TestNamesStayInTheirRange(t *testing.T) {
 	}
 }
 
-// A name that could be somewhere else is refused by every door, before anything is sent.
+// A name that could leave its range is refused by every function, before any request is sent.
 func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	rec := &etcdtest.Recorder{}
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Hour}) // nothing is renewed meanwhile
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Hour}) // no lease is renewed meanwhile
 	require.NoError(t, err)
 	defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
 	rec.Reset()
@@ -105,7 +105,8 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 			require.ErrorIs(t, open(), eldest.ErrInvalid, "%s: %q", door, name)
 		}
 	}
-	// Nor does an eviction reach a key of another election, or one that is no candidate's.
+	// An eviction cannot delete a key of another election either, or a key that is not a
+	// candidate's.
 	for _, key := range []string{"other/1", "svc", "svc/", "svc0/1", "svc/../other/1", "svc/1/2", "svc/zz", "\x00", ""} {
 		err := election.Evict(etcdtest.Context(t), cli, svc, eldest.Candidate{Key: key, Token: 1})
 		require.ErrorIs(t, err, eldest.ErrInvalid, "%q", key)
@@ -115,8 +116,8 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	require.Positive(t, rec.Count(), "INVALID: nothing is ever counted")
 }
 
-// The keys of a leader-elected store lie in no election's range and in no other store's,
-// whatever a caller calls them.
+// The keys of a leader-elected store are in no election's range and in no other store's, whatever
+// names a caller uses.
 func TestSpacesOfServices(t *testing.T) {
 	for _, one := range names {
 		space := kv.SpaceOf(one)

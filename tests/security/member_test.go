@@ -19,10 +19,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// memberEnv has the test binary be an etcd member; its value is a spec.
+// memberEnv makes the test binary an etcd member; its value is a spec.
 const memberEnv = "ELDEST_SECURITY_MEMBER"
 
-// spec says which member.
+// spec is the configuration of a member.
 type spec struct {
 	Dir           string
 	CA, Cert, Key string
@@ -31,7 +31,7 @@ type spec struct {
 	TTL    uint
 }
 
-// beMember is one etcd member, until its parent is gone.
+// beMember runs one etcd member until its parent ends.
 func beMember(text string) {
 	fail := func(err error) {
 		fmt.Fprintln(os.Stderr, "member:", err)
@@ -47,12 +47,12 @@ func beMember(text string) {
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-	cfg.TickMs, cfg.ElectionMs = 10, 100 // leases of a second
+	cfg.TickMs, cfg.ElectionMs = 10, 100 // for leases of one second
 	cfg.UnsafeNoFsync, cfg.EnableGRPCGateway = true, false
 	cfg.LogLevel, cfg.LogOutputs = "error", []string{"stderr"}
 	cfg.ClientTLSInfo = transport.TLSInfo{CertFile: s.Cert, KeyFile: s.Key, TrustedCAFile: s.CA, ClientCertAuth: true}
 	cfg.AuthToken, cfg.AuthTokenTTL = s.Tokens, s.TTL
-	cfg.BcryptCost = 4 // the least: a password that is checked must not hold up a busy machine
+	cfg.BcryptCost = 4 // the lowest: checking a password must not hold up a busy machine
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {
 		fail(err)
@@ -84,7 +84,7 @@ func startMember(t *testing.T, s spec) (endpoint string) {
 		<-done
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("log of etcd:\n%s", log.String()) // of a member that was waited for
+			t.Logf("log of etcd:\n%s", log.String()) // complete, since the process was waited for
 		}
 	})
 	ready := make(chan string, 1)

@@ -82,8 +82,7 @@ func (s *service) start(id string) {
 	s.t.Cleanup(func() { cancel(); <-done })
 }
 
-// leader waits until one leads and the others follow it, and nobody else, and returns
-// their ids.
+// leader waits until one node leads and all others follow it, and returns their IDs.
 func (s *service) leader() (leader string, followers []string) {
 	s.t.Helper()
 	etcdtest.Eventually(s.t, func() bool {
@@ -120,7 +119,7 @@ func put(t *testing.T, conn *grpc.ClientConn, key string, value []byte) error {
 	return err
 }
 
-// impostor is a gRPC server that serves whatever it is asked.
+// impostor is a gRPC server that accepts every call.
 type impostor struct {
 	address string
 	calls   atomic.Int64
@@ -142,9 +141,9 @@ func newImpostor(t *testing.T, options ...grpc.ServerOption) *impostor {
 	return i
 }
 
-// Somebody who may write in the election, and has no certificate of a node, puts itself
-// in front of the queue as any node it likes: it is followed, as etcd has it, and is sent
-// nothing, whether it speaks plain text or has a certificate of its own.
+// A user that may write in the election, and has no node's certificate, puts its key at the front
+// of the queue with the node ID of its choice. The nodes follow it, as the queue in etcd requires,
+// but send it nothing, whether it uses plain text or a certificate of its own.
 func TestImpostorsAreSentNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "n0", "n1")
@@ -165,7 +164,7 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 		require.NoError(t, err)
 		key := keys.Candidate(svc, int64(granted.ID))
 		begin, end := keys.Range(svc)
-		// In one transaction: all others are removed, and it stands alone.
+		// In one transaction: all other keys are removed, and its key is the only one.
 		queue, err := insider.Get(etcdtest.Context(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
 		require.NoError(t, err)
 		ops := []clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}
@@ -176,8 +175,9 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 		for id, n := range s.nodes {
 			_, err := n.Watch().NextWhere(etcdtest.Context(t), func(st elector.Status) bool {
 				if id == leader {
-					// It follows nobody of its own name, and says that there are two. Until it has
-					// learned that its key is gone, it would begin to handle a call.
+					// It does not follow a leader with its own node ID, and reports that there are
+					// two. Until it has noticed that its key was deleted, it would begin to handle
+					// a call.
 					return st.Role() != elector.Leading
 				}
 				l, ok := st.Leader()

@@ -21,17 +21,17 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// act is something that participants do, as one of them.
+// act is an operation of a participant.
 type act struct {
 	name string
-	// needs is what a role needs on the election's range.
+	// needs is the permission that a role needs on the election's range.
 	needs clientv3.PermissionType
 	do    func(t *testing.T, f *fortress, cli *clientv3.Client) error
 }
 
 const svc = "svc"
 
-// acts leave everything as it was, whether or not they are allowed.
+// acts leave etcd as it was, whether or not they are allowed.
 var acts = []act{
 	{"leader", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
 		_, err := observe.LeaderOf(etcdtest.Context(t), cli, svc)
@@ -54,7 +54,7 @@ var acts = []act{
 			if err != nil || state.Kind == eldest.Led {
 				return err
 			}
-			if !errors.Is(state.Reason, eldest.ErrUnavailable) { // that is a machine that is busy
+			if !errors.Is(state.Reason, eldest.ErrUnavailable) { // otherwise the machine is busy
 				return state.Reason
 			}
 		}
@@ -69,7 +69,7 @@ var acts = []act{
 		return stands(func(_ context.Context, c *election.Candidate) error {
 			_, err := c.Campaign(stood)
 			if errors.Is(err, context.Canceled) {
-				return nil // somebody leads, and it waited as long as it liked
+				return nil // another candidate leads, and this one has waited until Waiting was called
 			}
 			return err
 		}, func(cfg *election.Config) {
@@ -79,12 +79,12 @@ var acts = []act{
 	{"try", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
 		_, err := c.Try(ctx)
 		if errors.Is(err, eldest.ErrNotElected) {
-			return nil // it has looked, and somebody leads
+			return nil // it has read the queue, and another candidate leads
 		}
 		return err
 	})},
 	{"evict", readWrite, func(t *testing.T, f *fortress, cli *clientv3.Client) error {
-		// The victim is a candidate of root's, behind the leader.
+		// The victim is a candidate of root, behind the leader.
 		lease, err := f.root.Grant(etcdtest.Context(t), 60)
 		require.NoError(t, err)
 		victim := eldest.Candidate{Key: keys.Candidate(svc, int64(lease.ID)), Lease: int64(lease.ID)}
@@ -115,7 +115,7 @@ var acts = []act{
 				return nil
 			})
 		})
-		// It follows the leader, or says why it does not.
+		// It follows the leader, or reports why it does not.
 		s, err := e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool {
 			return s.Role() == elector.Following || errors.Is(s.Reason(), rpctypes.ErrPermissionDenied)
 		})
@@ -126,10 +126,10 @@ var acts = []act{
 	}},
 }
 
-// stands has a candidate with a session of its own do something, and leave.
+// stands makes a candidate with a session of its own, calls do, and lets the candidate leave.
 func stands(do func(ctx context.Context, c *election.Candidate) error, changes ...func(*election.Config)) func(*testing.T, *fortress, *clientv3.Client) error {
 	return func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
-		// A lease is anybody's who has logged in.
+		// Any user that is logged in may have a lease.
 		p := electiontest.Join(t, cli, svc, func(_ *lease.Config, e *election.Config) {
 			e.Value = []byte("intruder")
 			for _, change := range changes {
@@ -143,9 +143,9 @@ func stands(do func(ctx context.Context, c *election.Candidate) error, changes .
 	}
 }
 
-// Roles with less than what an act needs on exactly the election's range are refused, by
-// name, and change nothing; with just that they are not. So it is with passwords, and
-// with the names of certificates in their place.
+// A role with fewer permissions than an act needs on exactly the election's range is refused, with
+// an error for that reason, and changes nothing; a role with exactly these permissions may do it.
+// The same holds for users with passwords, and for users by the names of certificates.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)
@@ -155,14 +155,14 @@ func TestPermissions(t *testing.T) {
 		"writes":    {on(svc, write)},
 		"stands":    {on(svc, readWrite)},
 		"neighbour": {on("svca", readWrite), on("sv", readWrite), on("svc0", readWrite)},
-		"half":      {{"svc/", "svc/8", readWrite}}, // where all leases are, and not the whole range
+		"half":      {{"svc/", "svc/8", readWrite}}, // contains all leases, but is not the whole range
 		"one key":   {{from: "svc/1", may: readWrite}, {from: "svc", may: readWrite}, {from: "svc/", may: readWrite}},
 	}
 	allowed := func(role string, a act) bool {
 		switch role {
 		case "reads":
 			return a.needs == read
-		case "half": // an eviction concerns the key of the evicted, and no other
+		case "half": // an eviction uses only the key of the evicted candidate
 			return a.name == "evict"
 		}
 		return role == "stands"
@@ -193,7 +193,7 @@ func TestPermissions(t *testing.T) {
 					require.Equal(t, svc, op.Election)
 					require.ErrorContains(t, err, "permission denied")
 					after := f.contents()
-					if a.name == "evict" { // root's own doing
+					if a.name == "evict" { // root has changed it itself
 						before.revision = after.revision
 					}
 					require.Equal(t, before, after, "somebody without permission has changed something")
@@ -206,9 +206,9 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, leader.Session.Close(etcdtest.Context(t)))
 }
 
-// A leader whose role has the election's range and nothing else does all that leaders do,
-// for several lives of its lease; what lies outside it cannot write, guarded or not, and
-// can once its role allows that.
+// A leader whose role has only the election's range can do all that leaders do, for several TTLs of
+// its lease; it cannot write outside the range, guarded or not, and can do so once its role allows
+// it.
 func TestRoleOfExactlyTheRange(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)
@@ -251,9 +251,9 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	require.Empty(t, left.leases)
 }
 
-// A role that loses its permission in the middle: the leader stays what it is until its
-// key goes or its lease, as nobody has taken those away, and cannot write any more; it
-// can leave no key behind for longer than its lease.
+// A role loses its permission during a tenure: the leader leads until its key or its lease ends,
+// since nothing has removed them, but cannot write any more; it can leave no key behind for longer
+// than its lease.
 func TestPermissionTakenFromALeader(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)

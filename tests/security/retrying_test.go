@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// failure is what a hook was told of a failed attempt.
+// failure is a failed attempt as a hook received it.
 type failure struct {
 	op      string
 	attempt int
@@ -26,8 +26,8 @@ type failure struct {
 	pause   time.Duration
 }
 
-// Clients that do not accept etcd's certificate wait for as long as their contexts allow, and
-// those may have no end. Each attempt is reported with what is wrong, and an elector logs it.
+// Clients that do not accept etcd's certificate wait as long as their contexts allow, which may be
+// for ever. Each attempt is reported with the reason of its failure, and an elector logs it.
 func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)
@@ -35,7 +35,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	mistrusting := func(t *testing.T) *clientv3.Client {
 		return f.clientOf("", etcdtest.NewAuthority(t).Client(f.ca.Issue("root")))
 	}
-	// reported waits for an attempt that was reported with the cause, and ends what was tried.
+	// reported waits for an attempt that was reported with the cause, and then cancels try.
 	reported := func(t *testing.T, op string, try func(ctx context.Context, told func(failure)) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 			c, err := election.New(election.Config{
 				Election: "svc", Session: session, KV: cli, Watcher: cli, Timeout: 500 * time.Millisecond,
 				Hooks: election.Hooks{Retrying: func(e election.RetryingEvent) {
-					if e.Op == "register" { // and not what is done afterwards about the key
+					if e.Op == "register" { // not the later clean-up of the key
 						told(failure{e.Op, e.Attempt, e.Err, e.Pause})
 					}
 				}},

@@ -28,10 +28,10 @@ type fortress struct {
 	root     *clientv3.Client
 }
 
-// secret is everybody's password.
+// secret is the password of all users.
 const secret = "secret"
 
-// newFortress starts one. tokens is etcd's --auth-token, life the life of its simple
+// newFortress starts a fortress. tokens is etcd's --auth-token, life the lifetime of its simple
 // tokens.
 func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life time.Duration) *fortress {
 	t.Helper()
@@ -49,10 +49,10 @@ func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life tim
 	return f
 }
 
-// simple are tokens of etcd's that live on while they are used.
+// simple are etcd's tokens whose lifetime is extended while they are used.
 func simple(*etcdtest.Authority) string { return "simple" }
 
-// signed are tokens that end when they end, however much they are used.
+// signed are tokens with a fixed lifetime, however much they are used.
 func signed(life time.Duration) func(*etcdtest.Authority) string {
 	return func(a *etcdtest.Authority) string {
 		cert, key := a.Files(a.Issue("tokens"))
@@ -60,8 +60,8 @@ func signed(life time.Duration) func(*etcdtest.Authority) string {
 	}
 }
 
-// client is a client with a certificate for a name, and a user's password unless that is
-// empty: then etcd takes the name for the user's.
+// client is a client with a certificate for a name, and a user's password unless the user is empty:
+// then etcd takes the name for the user's.
 func (f *fortress) client(user, name string, with ...func(*clientv3.Config)) *clientv3.Client {
 	f.t.Helper()
 	return f.clientOf(user, f.ca.Client(f.ca.Issue(name)), with...)
@@ -86,7 +86,7 @@ func (f *fortress) config(user string, secured *tls.Config, with ...func(*client
 	return cfg
 }
 
-// refusals has a client count how often etcd says that its token is none.
+// refusals makes a client count how often etcd answers that its token is invalid.
 func refusals(n *atomic.Int64) func(*clientv3.Config) {
 	return func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(
@@ -100,13 +100,13 @@ func refusals(n *atomic.Int64) func(*clientv3.Config) {
 	}
 }
 
-// permission is one of a role's: a range, or one key if to is empty.
+// permission is a permission of a role: a range, or one key if to is empty.
 type permission struct {
 	from, to string
 	may      clientv3.PermissionType
 }
 
-// What a role may do.
+// The permissions of a role.
 const (
 	read      = clientv3.PermissionType(clientv3.PermRead)
 	write     = clientv3.PermissionType(clientv3.PermWrite)
@@ -139,7 +139,7 @@ func (f *fortress) grant(name string, permissions ...permission) {
 	}
 }
 
-// contents is everything that is in etcd: of each key its life, its newest write and its
+// contents is the whole content of etcd: of each key its create revision, its newest write and its
 // lease; and the leases.
 type contents struct {
 	revision int64

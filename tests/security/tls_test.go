@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Who does not get as far as etcd is told so when its patience ends, and what etcd
-// refuses at once, at once; in no case is anything changed.
+// A client that does not reach etcd gets an error when its context ends, and a client that etcd
+// refuses gets it at once; in no case is anything changed.
 func TestWhoDoesNotGetIn(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)
@@ -49,7 +49,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			defer func() { _ = cli.Close() }()
 			its := time.Second
 			if !errors.Is(tc.want, context.DeadlineExceeded) {
-				its = etcdtest.Patience // which a refusal does not take
+				its = etcdtest.Patience // a refusal does not take that long
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), its)
 			defer cancel()
@@ -58,7 +58,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			var op *eldest.OpError
 			require.ErrorAs(t, err, &op)
 			session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 10 * time.Second})
-			if err == nil { // a lease may be anybody's whose certificate is fine
+			if err == nil { // a user with a valid certificate may have a lease
 				t.Log("it was granted a lease")
 				require.NoError(t, session.Close(etcdtest.Context(t)))
 			} else {
@@ -68,7 +68,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			require.Equal(t, before, f.contents())
 		})
 	}
-	// A wrong password is none; a client is not even made.
+	// With a wrong password a client cannot even be made.
 	for _, user := range []string{"node", "nobody"} {
 		cfg := f.config(user, f.ca.Client(f.ca.Issue("somebody")))
 		cfg.Password = "wrong"

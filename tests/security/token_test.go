@@ -17,26 +17,26 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// kind is a kind of etcd's tokens, with their life, and the time after which one that nobody
-// uses has certainly expired.
+// kind is a kind of etcd's tokens, with their lifetime, and the time after which an unused token
+// has certainly expired.
 type kind struct {
 	tokens     func(*etcdtest.Authority) string
 	life, over time.Duration
 }
 
 var kinds = map[string]kind{
-	"simple": {simple, time.Second, 2500 * time.Millisecond},                      // etcd looks for expired ones once a second
-	"signed": {signed(2 * time.Second), 2 * time.Second, 2200 * time.Millisecond}, // their ends are whole seconds
+	"simple": {simple, time.Second, 2500 * time.Millisecond},                      // etcd scans for expired ones once a second
+	"signed": {signed(2 * time.Second), 2 * time.Second, 2200 * time.Millisecond}, // they end at whole seconds
 }
 
 // guest is a participant with a client, and so a token, of its own.
 type guest struct {
 	*electiontest.Participant
-	refused *atomic.Int64 // how often its token was none any more
+	refused *atomic.Int64 // how often its token was invalid
 }
 
-// stand has the guest stand for election, with a session that is quiet for longer than
-// any token lives, so that nothing asks for a new one.
+// stand makes the guest a candidate, with a session that sends nothing for longer than any token
+// lives, so that no request gets a new token.
 func (f *fortress) stand(value string) *guest {
 	f.t.Helper()
 	refused := new(atomic.Int64)
@@ -46,10 +46,10 @@ func (f *fortress) stand(value string) *guest {
 	}), refused}
 }
 
-// Row 25 of the regressions (etcd #17623). Tokens of both kinds expire while a leader leads, a candidate waits and an observer
-// watches: those that live on while they are used, of participants who use them for
-// nothing; and signed ones, which end whatever anybody does. Nobody is disturbed, and all
-// that happens next happens as ever.
+// Row 25 of the regressions (etcd #17623). Tokens of both kinds expire while a leader leads, a
+// candidate waits and an observer watches: simple tokens, whose lifetime is extended while they are
+// used, of participants that send nothing; and signed ones, which always end. No participant is
+// affected, and all later operations work as usual.
 func TestTokensExpireDuringAWait(t *testing.T) {
 	t.Parallel()
 	for name, kind := range kinds {
@@ -99,12 +99,12 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			expire()
 			require.NoError(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "data", "1")), "a guarded write")
 			expire()
-			// One in the middle leaves: the last one's watch must be made anew, on a stream
-			// that was opened with a token which has expired.
+			// A candidate in the middle leaves: the last one needs a new watch, on a stream that
+			// was opened with a token which has expired.
 			require.NoError(t, second.Candidate.Withdraw(etcdtest.Context(t)))
 			require.Nil(t, etcdtest.Take(t, wins[second], "the end of its wait"))
 			expire()
-			expire() // longer than a refusal may last before the wait ends with it
+			expire() // longer than a refusal may last before it ends the wait
 			require.NoError(t, l.Resign(etcdtest.Context(t)))
 			next := etcdtest.Take(t, wins[third], "the win")
 			require.Greater(t, next.Token(), l.Token())
@@ -125,7 +125,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 	}
 }
 
-// A session that is renewed all the time outlives its token, of which renewals need none.
+// A session that is renewed all the time outlives its token, since renewals need none.
 func TestTokensExpireUnderASession(t *testing.T) {
 	t.Parallel()
 	life := kinds["signed"].life

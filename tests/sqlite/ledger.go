@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/fence"
 )
 
-// schema is the table of the newest tokens, and what they fence: a counter, and a trail of
-// all that was written to it.
+// schema has the table of the newest tokens, and the tables that they fence: a counter, and a log
+// of all writes to it.
 const schema = `
 CREATE TABLE IF NOT EXISTS eldest_fence (
 	election TEXT PRIMARY KEY,
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS trail (
 );
 `
 
-// advance has a token remembered unless a newer one is, and returns the newest.
+// advance stores a token unless a newer one is stored, and returns the newest.
 const advance = `
 INSERT INTO eldest_fence (election, token) VALUES ($1, $2)
 ON CONFLICT (election) DO UPDATE SET token =
@@ -43,12 +43,11 @@ RETURNING token
 // ledger is a counter in SQLite that only the leader of an election writes.
 type ledger struct {
 	db     *sql.DB
-	fenced bool // false: to see what happens then
+	fenced bool // false: to show the fault
 }
 
-// openLedger opens the file, and makes it if need be. Every transaction takes the
-// database's write lock as it begins (_txlock): what it has checked stays true until it
-// commits.
+// openLedger opens the file, and makes it if necessary. Every transaction takes the database's
+// write lock when it begins (_txlock): what it has checked stays true until it commits.
 func openLedger(ctx context.Context, file string, fenced bool) (*ledger, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -65,9 +64,8 @@ func openLedger(ctx context.Context, file string, fenced bool) (*ledger, error) 
 	return &ledger{db, fenced}, nil
 }
 
-// in runs write in one transaction, in which no newer token than this one has been seen
-// and none can be until it ends. Otherwise it changes nothing and returns a
-// *fence.RefusedError.
+// in runs write in one transaction. No newer token than this one was stored before it, and none can
+// be until it ends. Otherwise in changes nothing and returns a *fence.RefusedError.
 func (l *ledger) in(ctx context.Context, election string, token eldest.Token, write func(tx *sql.Tx) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -89,20 +87,20 @@ func (l *ledger) in(ctx context.Context, election string, token eldest.Token, wr
 	return tx.Commit()
 }
 
-// begin is what a leader does first: it makes its token the newest, and reads where the
-// counter stands, in one transaction. What it reads, no earlier leader changes any more.
+// begin is a leader's first step: it makes its token the newest, and reads the counter, in one
+// transaction. From then on no earlier leader can change that value.
 func (l *ledger) begin(ctx context.Context, election string, token eldest.Token) (n int64, err error) {
 	err = l.in(ctx, election, token, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, "SELECT n FROM counter WHERE name = $1", election).Scan(&n)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // nobody has counted yet
+			return nil // the counter does not exist yet
 		}
 		return err
 	})
 	return n, err
 }
 
-// set writes the counter, in the transaction that looks at the token.
+// set writes the counter, in the transaction that checks the token.
 func (l *ledger) set(ctx context.Context, election string, token eldest.Token, node string, n int64) error {
 	return l.in(ctx, election, token, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO counter (name, n) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET n = excluded.n", election, n); err != nil {
@@ -113,7 +111,7 @@ func (l *ledger) set(ctx context.Context, election string, token eldest.Token, n
 	})
 }
 
-// Advance makes the ledger a fence.Store: the same statement, in a transaction of its own.
+// Advance implements fence.Store: it uses the same statement, in a transaction of its own.
 func (l *ledger) Advance(ctx context.Context, election string, token eldest.Token) (newest eldest.Token, err error) {
 	err = l.db.QueryRowContext(ctx, advance, election, token).Scan(&newest)
 	return newest, err

@@ -19,14 +19,14 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// tenure is one that never learns of its end.
+// tenure is a tenure that does not notice its end.
 type tenure eldest.Token
 
 func (tenure) Election() string      { return "counting" }
 func (t tenure) Token() eldest.Token { return eldest.Token(t) }
 func (tenure) Err() error            { return nil }
 
-// The ledger keeps what fence.Store promises, over a restart too.
+// The ledger fulfils the contract of fence.Store, over a restart too.
 func TestStore(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "db")
 	l, err := openLedger(t.Context(), file, true)
@@ -54,7 +54,7 @@ func TestStore(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(l.Advance(gone, "a", 10)), context.Canceled)
 }
 
-// What a transaction refuses it does not change, and what fails in it is undone.
+// A transaction that is refused changes nothing, and one that fails is rolled back.
 func TestTransactionsAreWhole(t *testing.T) {
 	l := open(t, filepath.Join(t.TempDir(), "db"), true)
 	require.NoError(t, l.set(t.Context(), "counting", 5, "a", 1))
@@ -76,8 +76,8 @@ func TestTransactionsAreWhole(t *testing.T) {
 	require.Equal(t, []entry{{"a", 5, 1}, {"b", 7, 2}}, l.trail(t))
 }
 
-// The trail's tokens never go back, whoever writes at once: two handles, as two processes
-// have, and many goroutines.
+// The tokens in the log never decrease with concurrent writers: two handles, as in two processes,
+// and many goroutines.
 func TestConcurrentSafe(t *testing.T) {
 	const writers, writes, tokens = 8, 25, 40
 	file := filepath.Join(t.TempDir(), "db")
@@ -89,7 +89,7 @@ func TestConcurrentSafe(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, uint64(writer)))
 		wg.Go(func() {
 			for i := range writes {
-				// Slowly greater, and often older than another writer's.
+				// Slowly increasing, and often older than the token of another writer.
 				token := eldest.Token(1 + i*tokens/writes + random.IntN(10))
 				err := handles[writer%2].set(t.Context(), "counting", token, strconv.Itoa(writer), int64(i))
 				if err != nil {
@@ -114,14 +114,14 @@ func TestConcurrentSafe(t *testing.T) {
 	}
 }
 
-// The ledger behind a fence's middleware, with one file for both. A request of the older
-// leader is admitted and waits; the newer one comes and writes; then the older one writes.
-// Admitted it was: the transaction is what refuses it.
+// The ledger is used behind a fence's middleware, with one file for both. A request of the older
+// leader is admitted and waits; a request of the newer leader comes and writes; then the older one
+// writes. Only the transaction can refuse it, since it was admitted.
 func TestAdmittedBeforeANewerOne(t *testing.T) {
 	for name, exact := range map[string]bool{"checked before the handler": false, "checked in the transaction": true} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "db")
-			l := open(t, file, exact) // what the handler writes with
+			l := open(t, file, exact) // the handler writes with it
 			f, err := fence.New(fence.Config{Elections: []string{"counting"}, Store: open(t, file, true)})
 			require.NoError(t, err)
 			inside, goOn := make(chan struct{}), make(chan struct{})

@@ -1,17 +1,17 @@
-// Command sqlite is a leader whose data are in a database that knows nothing of etcd: the
-// example of package fence. Start it twice, with one file; one of them counts, and each
-// number is written in a transaction that refuses a token older than the newest.
+// Command sqlite is a leader whose data are in a database without a connection to etcd: the example
+// of package fence. Start it twice, with one file; one of them counts, and each number is written
+// in a transaction that refuses a token older than the newest.
 //
-// Try what no election can prevent: stop the leader between its last look and its write
-// for longer than its TTL, and let it go on when the other one leads. --step makes that
-// instant as long as one likes, by waiting for Enter.
+// Try the case that no election can prevent: stop the leader between its last check and its write
+// for longer than its TTL, and continue it when the other one leads. --step makes that interval as
+// long as you like, by waiting for Enter.
 //
 //	go run . --node a --db /tmp/ledger --ttl 2s --step    # Enter, then Ctrl-Z
 //	go run . --node b --db /tmp/ledger --ttl 2s           # elsewhere: leads after the TTL
 //	fg                                                    # Enter: refused
 //
-// With --fence=false on both, the first one writes over what the second has written. The
-// test does all that with real processes, and reads the file.
+// With --fence=false on both, the first one overwrites what the second has written. The test does
+// all that with real processes, and reads the file.
 package main
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// node is what the flags say.
+// node is the configuration from the flags.
 type node struct {
 	election, name, file string
 	endpoints            []string
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// run stands until ctx ends.
+// run campaigns until ctx ends.
 func (n node) run(ctx context.Context) (err error) {
 	ledger, err := openLedger(ctx, n.file, n.fenced)
 	if err != nil {
@@ -81,9 +81,9 @@ func (n node) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, ledger.close()) }()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: n.endpoints,
-		// Without these a dead connection is noticed too late for a lease.
+		// Without these a broken connection is noticed too late for a lease.
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		// By default it warns on stderr of each refused request, also of those that are repeated.
+		// By default it logs a warning on stderr for each refused request, also for retries.
 		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (n node) run(ctx context.Context) (err error) {
 		Election: n.election, NodeID: n.name,
 		Source:  elector.Always(elector.Client(client)),
 		Session: lease.Config{TTL: n.ttl},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why not
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why campaigns fail
 	})
 	if err != nil {
 		return err
@@ -108,14 +108,14 @@ func (n node) run(ctx context.Context) (err error) {
 		return err
 	})
 	if ctx.Err() != nil && !errors.Is(err, eldest.ErrStuck) {
-		return nil // by a signal, as it should
+		return nil // ended by a signal, as intended
 	}
 	return err
 }
 
-// count is the leader's work. The transactions have the context of the process and not the
-// leading one: so they are as much in need of the fence as what cannot be broken off at
-// all. Give yours the leading context, and most late writes are not even tried.
+// count is the leader's work. The transactions use the context of the process and not the leading
+// one: therefore they need the fence as much as operations that cannot be canceled at all. Use the
+// leading context in your programs; then most late writes are not even tried.
 func (n node) count(ctx, leading context.Context, l *elector.Leadership, ledger *ledger) error {
 	i, err := ledger.begin(ctx, n.election, l.Token())
 	if err != nil {
@@ -142,8 +142,7 @@ func (n node) count(ctx, leading context.Context, l *elector.Leadership, ledger 
 	}
 }
 
-// pause is between the last look and the write, where any process may be stopped for any
-// time.
+// pause is between the last check and the write, where any process may be stopped for any time.
 func (n node) pause(i int64) error {
 	if n.step == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// build makes the program, as a reader does.
+// build builds the program, as a reader does.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "sqlite")
@@ -30,13 +30,13 @@ func open(t *testing.T, file string, fenced bool) *ledger {
 	return l
 }
 
-// entry is one line of the trail.
+// entry is one line of the log.
 type entry struct {
 	node     string
 	token, n int64
 }
 
-// trail reads all that was written, in the order in which SQLite committed it.
+// trail reads all writes, in the order in which SQLite committed them.
 func (l *ledger) trail(t *testing.T) (all []entry) {
 	t.Helper()
 	rows, err := l.db.QueryContext(t.Context(), "SELECT node, token, n FROM trail ORDER BY id")

@@ -12,10 +12,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Requirement 19, in a database: a leader is stopped between its last look and its write,
-// for longer than its lease. The next one leads and writes. The first one goes on and
-// writes: SQLite refuses it. Without the fence SQLite takes it, and the counter goes back:
-// so there was something to refuse.
+// Requirement 19, in a database: a leader is stopped between its last check and its write, for
+// longer than its lease. The next one leads and writes. The first one continues and writes: SQLite
+// refuses it. Without the fence SQLite accepts the write, and the counter goes back: this shows
+// that the fence is needed.
 func TestRequirement19PausedLeader(t *testing.T) {
 	program := build(t)
 	etcd := etcdtest.Start(t, etcdtest.Config{})
@@ -38,7 +38,7 @@ func TestRequirement19PausedLeader(t *testing.T) {
 			a.until(`^a has looked, it leads; Enter, and it writes (2)$`)
 			a.stop()
 
-			b := node("b", "--ttl", "30s") // nothing happens to it
+			b := node("b", "--ttl", "30s") // no fault happens to this node
 			newer := b.until(`^b leads with token (\d+) and goes on from 1$`)
 			b.until(`^b wrote (3)$`)
 			a.enter()

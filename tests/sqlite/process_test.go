@@ -30,7 +30,7 @@ type process struct {
 	said strings.Builder // both streams
 }
 
-// Write takes what the process writes to stderr.
+// Write stores what the process writes to stderr.
 func (p *process) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,14 +54,14 @@ func start(t *testing.T, program string, args ...string) *process {
 			_, _ = fmt.Fprintln(p, scanner.Text())
 			select {
 			case p.lines <- scanner.Text():
-			default: // nobody reads what this node says any more
+			default: // the test does not read this node's output any more
 			}
 		}
 		close(p.lines)
 		_ = p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // also one that is stopped
+		_ = p.cmd.Process.Kill() // SIGKILL also ends a stopped process
 		<-p.done
 		if t.Failed() {
 			p.mu.Lock()
@@ -111,7 +111,7 @@ func (p *process) stop() {
 	}, etcdtest.Patience, time.Millisecond)
 }
 
-// ends waits for the end.
+// ends waits until the process has ended.
 func (p *process) ends(code int) {
 	p.t.Helper()
 	select {

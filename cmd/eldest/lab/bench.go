@@ -46,8 +46,8 @@ failed at one point, or the run broke; 2 bad usage; 130 interrupted: what was me
 until then is written, and marked incomplete.
 `
 
-// newBenchCmd has a subcommand for each scenario, so that each has flags that mean
-// something to it, and its own defaults in its help.
+// newBenchCmd has a subcommand for each scenario: each has only the flags that apply to it, and its
+// help shows its own defaults.
 func newBenchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench SCENARIO",
@@ -89,7 +89,7 @@ all, "eldest bench report" makes a page of what was stored with --json.
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	// That of all commands, in words that are true here.
+	// Replaces the --json of all commands, whose usage text does not apply here.
 	cmd.Flags().Bool("json", false, "list the scenarios as JSON; of one that measures, --json names a file")
 	cmd.AddGroup(&cobra.Group{ID: "scenarios", Title: "Scenarios:"}, &cobra.Group{ID: "others", Title: "Other commands:"})
 	for _, s := range bench.Scenarios() {
@@ -139,7 +139,7 @@ func listScenarios(w io.Writer, asJSON bool) error {
 		Sizes    []int    `json:"sizes,omitempty"`
 		TTLs     []string `json:"ttls,omitempty"`
 		Load     int      `json:"load,omitempty"`
-		// The words in the results.
+		// The terms used in the results.
 		Regimes []bench.Term `json:"regimes,omitempty"`
 		Metrics []bench.Term `json:"metrics,omitempty"`
 	}
@@ -158,8 +158,8 @@ func listScenarios(w io.Writer, asJSON bool) error {
 	return lines.Flush()
 }
 
-// runBenchWorker reads from stdin how to reach the cluster, and hosts what the run says until
-// stdin ends.
+// runBenchWorker reads the connection flags from stdin, and hosts the candidates and observers that
+// the run requests, until stdin ends.
 func runBenchWorker(cmd *cobra.Command, _ []string) error {
 	in := bufio.NewReader(cmd.InOrStdin())
 	line, err := in.ReadBytes('\n')
@@ -227,7 +227,7 @@ func readRuns(path string) ([]*bench.Report, error) {
 	return figures.Read(file)
 }
 
-// writePictures writes SVG files to a directory, which is made if there is none.
+// writePictures writes SVG files to a directory, which it creates if it does not exist.
 func writePictures(dir string, runs []*bench.Report) error {
 	files, err := figures.Files(runs)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 func TestBadUsageOfBench(t *testing.T) {
-	// Neither may be asked for anything.
+	// Bad usage must use neither these endpoints nor the temporary directory.
 	t.Setenv("ELDEST_ENDPOINTS", "127.0.0.1:1")
 	t.Setenv("TMPDIR", t.TempDir())
 	for line, reason := range map[string]string{
@@ -114,7 +114,7 @@ var whole = bench.Scenario{Name: "whole", Defaults: bench.Options{
 	Rounds: 7, Warmup: 2, Sizes: []int{10, 20}, TTLs: []time.Duration{2 * time.Second}, Load: 300, For: time.Second,
 }}
 
-// settled parses a command line of that scenario.
+// settled parses a command line of the scenario whole.
 func settled(t *testing.T, args ...string) (cmd *cobra.Command, f *benchFlags, err error) {
 	t.Helper()
 	root := newRootCmd()
@@ -174,7 +174,7 @@ func TestCommandLineKeepsSecrets(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, commandLine(cmd), "secret")
 
-	// A worker is told, through a pipe.
+	// A worker receives the secrets, through a pipe.
 	text, err := json.Marshal(f.conn)
 	require.NoError(t, err)
 	var again connect.Flags
@@ -193,7 +193,7 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, "1:02:03", clock(time.Hour+2*time.Minute+3*time.Second))
 	require.Equal(t, "äöü", cli.Cut("äöüx", 3))
 
-	// It is for terminals, unless it is wanted elsewhere.
+	// Progress is written to terminals only, unless the flag is set.
 	var out bytes.Buffer
 	for _, wanted := range []bool{false, true} {
 		p := cli.NewProgress(&out, wanted, func(bench.Progress, time.Duration) string { return "x" })
@@ -210,7 +210,7 @@ func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	require.Contains(t, stderr, "Check --endpoints, and")
 }
 
-// A user who ends a benchmark is told that it takes a moment.
+// A benchmark that a signal ends prints that the clean-up takes a moment.
 func TestBenchSaysThatItCleansUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	said, stderr := io.Pipe()
@@ -277,7 +277,7 @@ func TestReport(t *testing.T) {
 	require.True(t, strings.HasPrefix(stdout, "<!doctype html>"))
 }
 
-// A file is replaced as a whole, and is what it was if nothing is written; a pipe is written once.
+// A file is replaced completely, and is unchanged if nothing is written; a pipe is written once.
 func TestPapers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old ", 10_000)), 0o600))

@@ -17,7 +17,7 @@ import (
 
 // benchFlags are the flags of all commands that measure.
 type benchFlags struct {
-	// given are the options that have flags; 0 and empty where the scenario's default counts.
+	// given are the options that have flags; 0 or empty means the scenario's default.
 	given    bench.Options
 	members  int
 	data     string
@@ -25,20 +25,20 @@ type benchFlags struct {
 	// json and html are files, "-" for stdout, "" for none.
 	json, html string
 	conn       *connect.Flags
-	// remote says that the cluster is not one of our own.
+	// remote means that --endpoints names the cluster.
 	remote bool
 }
 
-// toStdout as a file's name is stdout.
+// toStdout is the file name that means stdout.
 const toStdout = "-"
 
-// addBenchFlags gives a command the flags that mean something to one of its scenarios. Zero defaults
-// are those of each scenario.
+// addBenchFlags adds to a command the flags that apply to at least one of its scenarios. Zero
+// defaults mean each scenario's own.
 func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench.Scenario) *benchFlags {
 	f := &benchFlags{}
 	fl := cmd.Flags()
-	fl.SortFlags = false // those of the measurement first
-	// shown has the help show a default that the flag does not have: what is not given stays 0.
+	fl.SortFlags = false // the measurement's flags come first
+	// shown sets the default that the help shows; a flag that is not given stays 0.
 	shown := func(flag, value string) {
 		if flag := fl.Lookup(flag); len(scenarios) > 1 {
 			flag.DefValue = ""
@@ -83,8 +83,8 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	f.conn = connect.AddFlags(cmd)
 	f.conn.Explicit = true
 	fl.Lookup("endpoints").Usage = "measure on this cluster instead of one of our own; comma separated"
-	fl.Lookup("endpoints").DefValue = "[]" // shown as none: the environment's are not taken
-	_ = fl.MarkHidden("namespace")         // its keys have their own names
+	fl.Lookup("endpoints").DefValue = "[]" // shown as empty: the environment's endpoints are not used
+	_ = fl.MarkHidden("namespace")         // a benchmark's keys have their own names
 	return f
 }
 
@@ -93,7 +93,7 @@ func list[T any](values []T) string {
 	return "[" + strings.Join(strings.Fields(strings.Trim(fmt.Sprint(values), "[]")), ",") + "]"
 }
 
-// settle refuses what cannot work, before anything is started.
+// settle completes and checks the flags, before anything is started.
 func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	fl := cmd.Flags()
 	if err := settleJSONFile(fl, &f.json, args, "--json or --html"); err != nil {
@@ -113,10 +113,10 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	case fl.Changed("warmup") && f.given.Warmup == 0:
 		f.given.Warmup = -1
 	}
-	// Of several scenarios, some may have no use for these.
+	// Some of these options may not apply to some of the scenarios.
 	whole := bench.Scenario{Name: cmd.Name(), Defaults: bench.Options{Sizes: []int{1}, TTLs: []time.Duration{1}, For: 1}}
 	given := f.given
-	given.Regimes = nil // of one scenario, which knows them
+	given.Regimes = nil // runBench checks them against their scenario
 	if err := whole.Check(given); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
@@ -146,7 +146,7 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// options are those for one scenario; what means nothing to it is left out.
+// options returns the options for one scenario, without those that do not apply to it.
 func (f *benchFlags) options(s bench.Scenario) bench.Options {
 	o := f.given
 	if s.Defaults.Load == 0 {
@@ -164,7 +164,7 @@ func (f *benchFlags) options(s bench.Scenario) bench.Options {
 	return o
 }
 
-// commandLine is what was called, without secrets: reports are shown to others.
+// commandLine returns the command line without secrets, because reports are shown to others.
 func commandLine(cmd *cobra.Command) string {
 	words := strings.Fields(cmd.CommandPath())
 	cmd.Flags().Visit(func(flag *pflag.Flag) {

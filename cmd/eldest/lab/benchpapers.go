@@ -16,15 +16,15 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
 
-// benchPapers is where a benchmark is reported: tables on stdout, and files.
+// benchPapers are the outputs of a benchmark: tables on stdout, and files.
 type benchPapers struct {
 	cmd        *cobra.Command
 	json, html *paper // nil if not wanted
 	runs       []*bench.Report
 }
 
-// openPapers opens the files, so that one which cannot be written is refused before
-// anything is measured. The caller must close the papers.
+// openPapers opens the files, so that a file that cannot be written is reported before anything is
+// measured. The caller must close the papers.
 func openPapers(cmd *cobra.Command, f *benchFlags) (*benchPapers, error) {
 	p := &benchPapers{cmd: cmd}
 	var err error
@@ -34,12 +34,12 @@ func openPapers(cmd *cobra.Command, f *benchFlags) (*benchPapers, error) {
 	return p, err
 }
 
-// add reports one run more. Files are written anew each time: a long series that is killed
-// leaves what it had.
+// add reports one more run. It rewrites the files each time, so a long series that is killed leaves
+// the runs that were complete.
 func (p *benchPapers) add(r *bench.Report) error {
 	plain.Texts(r) // errors may have any text
 	p.runs = append(p.runs, r)
-	// The files first: the reader of stdout may have gone.
+	// The files come first, because writing to stdout fails if its reader has ended.
 	err := errors.Join(
 		p.json.write(func(w io.Writer) error { return figures.Write(w, p.runs) }),
 		p.html.write(func(w io.Writer) error { return figures.Page(w, p.runs) }),
@@ -67,14 +67,14 @@ func reportRuns(cmd *cobra.Command, f *benchFlags, runs []*bench.Report) error {
 	return errors.Join(err, papers.close())
 }
 
-// addJSONFile gives a command a --json that names a file; that of all commands is a switch.
+// addJSONFile adds a --json that names a file; it replaces the boolean --json of all commands.
 func addJSONFile(fl *pflag.FlagSet, path *string) {
 	fl.StringVar(path, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
 	fl.Lookup("json").NoOptDefVal = toStdout
 }
 
-// settleJSONFile takes an argument without a flag for the file of a --json that was given
-// without "=". by is which flags name files.
+// settleJSONFile uses an argument without a flag as the file of a --json that was given without
+// "=". by lists the flags that name files.
 func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) error {
 	switch {
 	case len(args) == 1 && fl.Changed("json") && *path == toStdout:
@@ -87,10 +87,10 @@ func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) e
 	return nil
 }
 
-// paper is a file that is written as a whole, again and again; or stdout, a pipe or a terminal, which
-// is written once, at the end. A nil one takes nothing.
+// paper is a regular file, which is rewritten completely each time, or stdout, a pipe or a
+// terminal, which is written once, at the end. A nil paper discards everything.
 type paper struct {
-	path   string // "" for what is written at the end
+	path   string // "" if it is written once, at the end
 	out    io.Writer
 	stdout bool
 	last   bytes.Buffer

@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// runBench measures scenarios, one after another, and reports each. However it ends,
-// what was measured until then is reported and everything that was started is gone.
+// runBench measures scenarios, one after another, and reports each. However it ends, it reports
+// what was measured until then and stops everything that it started.
 func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (err error) {
 	var refused []error
 	var left []bench.Scenario
@@ -68,11 +68,11 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 		}
 		switch {
 		case cmd.Context().Err() != nil:
-			return cli.Exit(exitInterrupted, unwritten) // whose terminal may have gone
+			return cli.Exit(exitInterrupted, unwritten) // writing fails if the terminal is closed
 		case unwritten != nil:
 			return unwritten
 		case ctx.Err() != nil:
-			return context.Cause(ctx) // a member of ours died
+			return context.Cause(ctx) // a member of our cluster died
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s: %w", s.Name, f.explain(ctx, err)))
 		default:
@@ -85,7 +85,7 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 	return errors.Join(failures...)
 }
 
-// explain adds what to do to an error of a run on a cluster that --endpoints names.
+// explain adds advice to an error of a run on a cluster that --endpoints names.
 func (f *benchFlags) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !f.remote {
 		return err
@@ -93,7 +93,7 @@ func (f *benchFlags) explain(ctx context.Context, err error) error {
 	return f.conn.Explain(ctx, err)
 }
 
-// hopeless is the error of a run in which all turns of a contender failed at a point.
+// hopeless returns an error if all turns of a contender failed at one point of the run.
 func hopeless(r *bench.Report) error {
 	if failed := figures.Failed(r); len(failed) > 0 {
 		return fmt.Errorf("%s: all turns failed of %s", r.Scenario, strings.Join(failed, ", "))
@@ -101,7 +101,7 @@ func hopeless(r *bench.Report) error {
 	return nil
 }
 
-// measure runs one scenario. The report is nil if nothing was measured at all.
+// measure runs one scenario. The report is nil if nothing was measured.
 func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.Site, s bench.Scenario, nth string) (*bench.Report, error) {
 	o := f.options(s)
 	title, ttl := strings.TrimPrefix(nth, "1/1 ")+s.Name, figures.SizesAreTTLs(s.Name)
@@ -120,7 +120,7 @@ func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.
 	return report, err
 }
 
-// progressLine says how far a benchmark is; ttl: its Ns are TTLs.
+// progressLine formats the progress of a benchmark; ttl means that its Ns are TTLs.
 func progressLine(title string, now bench.Progress, ttl bool, passed time.Duration) string {
 	if now.Total == 0 {
 		return title + ": getting ready"
@@ -133,14 +133,14 @@ func progressLine(title string, now bench.Progress, ttl bool, passed time.Durati
 		where = append(where, figures.Size(now.N, ttl))
 	}
 	line := fmt.Sprintf("%s %s  %d/%d  %s", strings.Join(where, " "), now.Contender, now.Done, now.Total, clock(passed))
-	// The turns to come need not take as long as those that are over.
+	// Turns differ in duration, so the first ones give no estimate.
 	if now.Done >= 10 || now.Done > 0 && passed > 5*time.Second {
 		line += fmt.Sprintf(", about %s left", clock(passed/time.Duration(now.Done)*time.Duration(now.Total-now.Done)))
 	}
 	return line
 }
 
-// clock renders a span as people read it.
+// clock formats a duration as m:ss, or as h:mm:ss.
 func clock(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < time.Hour {
@@ -149,10 +149,10 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
-// styleFor is that of the command's output.
+// styleFor returns the style of the command's output.
 func styleFor(cmd *cobra.Command) story.Style { return story.StyleOf(cmd.OutOrStdout(), os.Getenv) }
 
-// cpuModel is what Linux calls the processor, "" where that is not known.
+// cpuModel returns Linux's name of the processor, or "" if it is unknown.
 func cpuModel() string {
 	data, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(data)) {

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// heedSignals has a benchmark end in good order whoever ends it: it writes to clusters
-// that may be somebody else's. The end of the terminal (SIGHUP, unless nohup has it
-// ignored) ends the command's context as Ctrl-C does, and a reader that went away
-// (SIGPIPE) ends nothing. What ends it says so, because tidying up takes a moment: the
-// next signal gives up at once, and what is left ends with its leases.
+// heedSignals makes a benchmark end cleanly on signals, because it may write to a cluster that
+// others use. The end of the terminal (SIGHUP, unless nohup ignores it) ends the command's context
+// as Ctrl-C does, and the end of the output's reader (SIGPIPE) ends nothing. When the context ends,
+// a message is printed, because the clean-up takes a moment: the next signal ends the process at
+// once, and the remaining keys are deleted when their leases expire.
 func heedSignals(cmd *cobra.Command) (stop func()) {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
@@ -26,7 +26,7 @@ func heedSignals(cmd *cobra.Command) (stop func()) {
 		cmd.SetContext(ctx)
 	}
 	told := context.AfterFunc(ctx, func() {
-		unhook() // the second one kills
+		unhook() // the second signal kills the process
 		start := ""
 		if cli.Drawable(cmd.ErrOrStderr()) != nil {
 			start = cli.ClearLine

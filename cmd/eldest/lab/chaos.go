@@ -27,7 +27,7 @@ type chaosFlags struct {
 	faults   []string
 	json     string
 	progress bool
-	// others are those that a repetition of the run needs, beside the seed and the rounds.
+	// others are the flags that a repetition of the run needs, besides the seed and the rounds.
 	others string
 }
 
@@ -84,7 +84,7 @@ func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	_ = fl.MarkHidden("participant-defect") // it is for tests of chaos itself
 }
 
-// settle refuses what cannot work, before anything is started.
+// settle completes and checks the flags, before anything is started.
 func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if err := settleJSONFile(fl, &f.json, args, "--json"); err != nil {
 		return err
@@ -125,9 +125,9 @@ func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// runChaos carries the rounds out and says what they showed.
+// runChaos runs the rounds and reports their results.
 func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
-	if runtime.GOOS != "linux" { // where processes have a clock in common that nobody sets
+	if runtime.GOOS != "linux" { // only there processes share a clock that cannot be set
 		return errors.New("chaos needs Linux")
 	}
 	defer heedSignals(cmd)()

@@ -74,7 +74,7 @@ func TestChaosListsItsFaults(t *testing.T) {
 	require.NotContains(t, stdout, "  "+participantCmd+" ", "that is for programs")
 }
 
-// found is a report of a run that found something in its second series.
+// found is the report of a run with a violation in its second series.
 func found() *chaos.Report {
 	round := chaos.Round{Plan: chaos.Plan{Number: 3, Injections: []chaos.Injection{{Fault: chaos.Stop}, {Fault: chaos.Skew}}}}
 	v := chaos.Violation{Seed: 8, Round: 3, Faults: []chaos.Fault{chaos.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
@@ -115,7 +115,7 @@ func TestTableOfChaos(t *testing.T) {
 	require.Contains(t, out.String(), "heartbeats: 4 suspensions, 3 resumptions, 2 evictions; keepers: 1 revocation\n")
 }
 
-// A run can be repeated by its flags, but for those that say where its results are written.
+// The command has all flags of the run, except those that say where its results are written.
 func TestCommandOfChaosIsWhatWasAsked(t *testing.T) {
 	var f chaosFlags
 	fl := pflag.NewFlagSet("chaos", pflag.ContinueOnError)

@@ -1,6 +1,6 @@
 package lab
 
-// chaosHelp and chaosExample are what --help says.
+// chaosHelp and chaosExample are the texts of --help.
 const chaosHelp = `Tests elections under faults: participants, each a process of its own, are candidates on
 a cluster whose members are processes, too, while a seeded schedule of faults is injected:
 killed and stopped processes, partitioned, delayed and lossy networks, lost replies, clocks

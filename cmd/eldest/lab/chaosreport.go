@@ -18,8 +18,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// mostShown is how many violations, and how many reasons for what is invalid, the table
-// shows; --json has all.
+// mostShown is the maximum number of violations, and of reasons why parts are invalid, in the
+// table; --json has all.
 const mostShown = 20
 
 // listFaults writes a line for each fault, or an array for programs.
@@ -40,7 +40,7 @@ func listFaults(w io.Writer, asJSON bool) error {
 	return tw.Flush()
 }
 
-// write reports a run: to the file of --json, and as tables unless that is stdout.
+// write writes the report of a run to the file of --json and, unless that is stdout, as tables.
 func (f *chaosFlags) write(cmd *cobra.Command, paper *paper, r *chaos.Report) error {
 	err := paper.write(func(w io.Writer) error {
 		enc := json.NewEncoder(w)
@@ -57,7 +57,7 @@ func (f *chaosFlags) write(cmd *cobra.Command, paper *paper, r *chaos.Report) er
 	return f.table(cmd.OutOrStdout(), r, styleFor(cmd))
 }
 
-// command is the command line that runs so many rounds with a seed and the other flags of this run.
+// command returns the command line that runs so many rounds with a seed and this run's other flags.
 func (f *chaosFlags) command(seed uint64, rounds int, duration time.Duration) string {
 	line := fmt.Sprintf("eldest chaos --seed %d", seed)
 	if rounds > 0 {
@@ -70,7 +70,7 @@ func (f *chaosFlags) command(seed uint64, rounds int, duration time.Duration) st
 	return line
 }
 
-// table is the report for people.
+// table writes the report as text.
 func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) error {
 	fmt.Fprintf(w, "%s: %s, seed %d, %d members, %d participants, TTL %v, %s\n\n",
 		r.Contender, played(r), r.Seed, r.Members, r.Participants, r.TTL, clock(time.Duration(r.Seconds*float64(time.Second))))
@@ -112,7 +112,7 @@ func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) erro
 	return nil
 }
 
-// violations lists them, and how each series with any is run again.
+// violations lists the violations, and the command that repeats each series with violations.
 func (f *chaosFlags) violations(w io.Writer, r *chaos.Report, style story.Style) {
 	shown := 0
 	for _, s := range r.Series {
@@ -158,7 +158,7 @@ func join(faults []chaos.Fault) string {
 	return strings.Join(names, " + ")
 }
 
-// played says how many rounds there were, and how many were wanted.
+// played formats how many rounds were run, and how many were requested.
 func played(r *chaos.Report) string {
 	if r.Rounds < r.Config.Rounds {
 		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Config.Rounds, "round"))
@@ -166,7 +166,7 @@ func played(r *chaos.Report) string {
 	return story.Count(r.Rounds, "round")
 }
 
-// chaosLine says how far a run is.
+// chaosLine formats the progress of a run.
 func chaosLine(now chaos.Progress, passed, limit time.Duration) string {
 	if now.Round == 0 {
 		return "chaos: getting ready"

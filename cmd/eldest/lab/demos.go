@@ -17,18 +17,18 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// exitInterrupted is what shells report for a program that SIGINT ended: a run that was
-// interrupted has judged nothing, so 0 would claim too much.
+// exitInterrupted is the exit code that shells report for a program that SIGINT ended: an
+// interrupted run has judged nothing, so it must not report success.
 const exitInterrupted = 130
 
-// runDemo runs a demo until it is over, or a signal comes, and turns its error into an exit
-// code. It fills in by which executable processes are started and where the demo is told.
+// runDemo runs a demo until it ends or a signal comes, and turns its error into an exit code. It
+// sets the executable and the output in cfg.
 func runDemo(cmd *cobra.Command, cfg *scenario.Config, run func(context.Context) error) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	// Should the reader of the output go away, the demo ends as it does for a signal.
+	// If the reader of the output ends, the demo ends as it does for a signal.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)

@@ -1,7 +1,7 @@
-// Package lab is the laboratory of the command: what shows elections (demo, service, trace),
-// measures them (bench) and tests them under faults (chaos).
+// Package lab has the laboratory's commands: those that show elections (demo, service, trace),
+// measure them (bench) and test them under faults (chaos).
 //
-// The command mounts these commands; nothing else of the laboratory is needed to take part in
-// elections. Below it, package oracle judges histories, sim runs the real etcd in virtual time,
-// load runs it for ten minutes in real time, and internal has what they share.
+// Taking part in elections needs nothing of the laboratory. Package oracle judges histories, sim
+// runs the real etcd in virtual time, load runs it for ten minutes in real time, and internal has
+// the packages that they share.
 package lab

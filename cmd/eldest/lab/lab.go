@@ -8,8 +8,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 )
 
-// Commands are what eldest mounts. node is the command that runs one node of a service,
-// which "eldest service" starts as processes.
+// Commands returns the laboratory's commands. node is the command that runs one node of a service;
+// "eldest service" starts each node in a process of its own.
 func Commands(node *cobra.Command) []*cobra.Command {
 	return slices.Concat(
 		cli.Learn.Of(newDemoCmd(), newServiceCmd(node), newTraceCmd()),

@@ -24,9 +24,9 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// markup is what breaks out of wherever it is put into a page: out of text, of an
-// attribute with either kind of quotes, of a comment, of CSS, of a script, of SVG, of a
-// template, or out of what the page makes of its own pictures.
+// markup are texts that could escape from a context of a page: from text, an attribute with either
+// kind of quotes, a comment, CSS, a script, SVG, a template, or the page's own conversion of its
+// pictures.
 var markup = []string{
 	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `" autofocus onfocus="alert(1)`,
 	`--><svg onload=alert(1)>`, `]]><script>alert(1)</script>`, `</style><script>alert(1)</script>`, `</script><script>alert(1)//`,
@@ -36,8 +36,8 @@ var markup = []string{
 	`<!--`, `<![CDATA[`, `<?xml version="1.0"?>`, `<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>&e;`, `..\..\..\x`, `../../../x`,
 }
 
-// requirePage holds a page to what ours are: elements and
-// attributes that ours have, and no address that is not in it. It returns the page's text.
+// requirePage requires that a page has only elements and attributes that our pages have, and no
+// address outside the page. It returns the page's text.
 func requirePage(t *testing.T, page []byte) string {
 	t.Helper()
 	root, err := html.Parse(bytes.NewReader(page))
@@ -73,7 +73,7 @@ var (
 		transform d x y width height fill`)
 )
 
-// requirePicture holds an SVG file to the same.
+// requirePicture requires the same of an SVG file.
 func requirePicture(t *testing.T, picture string) {
 	t.Helper()
 	for dec := xml.NewDecoder(strings.NewReader(picture)); ; {
@@ -94,8 +94,8 @@ func requirePicture(t *testing.T, picture string) {
 	}
 }
 
-// FuzzReport: whatever a benchmark's file has in it, it is refused, or shown as tables,
-// JSON, a page and pictures, in which nothing of it is anything but text.
+// FuzzReport: a benchmark's file with any content is refused, or shown as tables, JSON, a page and
+// pictures, which contain its content as text only.
 func FuzzReport(f *testing.F) {
 	for i, text := range markup {
 		f.Add([]byte(nil), text, markup[(i+7)%len(markup)], 2, []byte{1, 2, 200}, 3)
@@ -120,7 +120,7 @@ func FuzzReport(f *testing.F) {
 					x.Metric = other
 				}
 				for j, s := range samples[:min(len(samples), 50)] {
-					// Small ones, and as large as they get.
+					// Small samples, and the largest possible.
 					x.Samples = append(x.Samples, int64(s)<<(uint(j*i)%60))
 				}
 			}
@@ -164,7 +164,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// hostileRun is a benchmark's document with such texts wherever there is one.
+// hostileRun returns a benchmark's report with the text in each of its text fields.
 func hostileRun(text string) *bench.Report {
 	run := &bench.Report{
 		Scenario: text, Summary: text, Go: text, Etcd: text, Members: 3, Incomplete: text, Notes: []string{text, "fit"},
@@ -186,7 +186,7 @@ func hostileRun(text string) *bench.Report {
 	return run
 }
 
-// A benchmark's file is anybody's, and so is its name: tables, JSON and errors.
+// A benchmark's file and its name are untrusted: output and errors must be safe for terminals.
 func TestReportsOfOthersDoNothingToATerminal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), clitest.Hostile+".json")
 	write := func(document any) {
@@ -213,7 +213,7 @@ func TestReportsOfOthersDoNothingToATerminal(t *testing.T) {
 	written, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, written, 2, "something was written elsewhere")
-	// What was written of it can be read and is the same.
+	// The JSON that was written can be read again and stays the same.
 	_, once, _ := runLine(t, "bench", "report", path, "--json")
 	require.NoError(t, os.WriteFile(path, []byte(once), 0o600))
 	_, twice, _ := runLine(t, "bench", "report", path, "--json")

@@ -24,7 +24,7 @@ type traceFlags struct {
 	act       string
 	svg       string
 	normalise bool
-	// election is "" for all that a program says; program is nil for candidates of ours.
+	// election is "" for all messages of a program; program is nil for our own candidates.
 	election string
 	program  []string
 }
@@ -129,7 +129,7 @@ func (f *traceFlags) take(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// check refuses what cannot work, before anything is sent or started.
+// check checks the flags, before anything is sent or started.
 func (f *traceFlags) check(cmd *cobra.Command) error {
 	fl := cmd.Flags()
 	if f.program != nil {
@@ -162,7 +162,7 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 	if f.svg == "" {
 		return nil
 	}
-	// A diagram that cannot be written is better known of before than after.
+	// Report a diagram that cannot be written before the run, not after it.
 	file, err := os.OpenFile(f.svg, os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // named by the user, and for reading
 	if err != nil {
 		return cli.Usagef("--svg: %w", err)
@@ -170,7 +170,7 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 	return file.Close()
 }
 
-// traceLimit bounds a scene: what is played takes a TTL, and on a bad day two.
+// traceLimit limits the time of a scene: an act takes a TTL, and at worst two.
 func (f *traceFlags) traceLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, 2*f.scene.TTL+time.Minute, errors.New("the act was not over in time"))
 }

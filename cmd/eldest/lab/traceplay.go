@@ -28,7 +28,7 @@ import (
 type tracer struct {
 	cmd *cobra.Command
 	*traceFlags
-	// out is where the trace goes: to stderr where stdout is a program's.
+	// out receives the trace: it is stderr if stdout is the program's.
 	out  io.Writer
 	live transcript.Live
 	// broken is the first error of writing the trace.
@@ -43,7 +43,7 @@ func newTracer(cmd *cobra.Command, f *traceFlags) *tracer {
 	return t
 }
 
-// run captures, and writes what is written at the end. The program's exit code comes last.
+// run captures the messages and writes the output of the end. The program's exit code comes last.
 func (t *tracer) run() error {
 	ctx := t.cmd.Context()
 	c, err := t.capture(ctx)
@@ -72,7 +72,7 @@ func (t *tracer) run() error {
 	return errors.Join(ended, err)
 }
 
-// late says that something is written at the end, for which all is kept.
+// late reports whether output is written at the end, for which all messages are kept.
 func (t *tracer) late() bool { return t.normalise || t.svg != "" }
 
 func (t *tracer) capture(ctx context.Context) (*capture.Capture, error) {
@@ -97,7 +97,7 @@ func (t *tracer) capture(ctx context.Context) (*capture.Capture, error) {
 	return capture.Start(starting, cfg)
 }
 
-// tell writes a message as it comes. It is called for one after another.
+// tell writes a message when it arrives. Calls are sequential.
 func (t *tracer) tell(m wiretap.Message) {
 	if t.broken != nil {
 		return
@@ -114,7 +114,7 @@ func (t *tracer) tell(m wiretap.Message) {
 	_, t.broken = t.out.Write(b.Bytes())
 }
 
-// play plays a scene.
+// play runs a scene.
 func (t *tracer) play(ctx context.Context, c *capture.Capture) error {
 	bounded, cancel := t.traceLimit(ctx)
 	defer cancel()
@@ -130,7 +130,7 @@ func (t *tracer) play(ctx context.Context, c *capture.Capture) error {
 	return err
 }
 
-// dial is a client of the proxy, with the user and in the namespace of the flags.
+// dial returns a client of the proxy, with the user and the namespace of the flags.
 func (t *tracer) dial(ctx context.Context, endpoint, lane string) (*clientv3.Client, error) {
 	conn := &connect.Flags{
 		Endpoints: []string{endpoint}, User: t.conn.User, Password: t.conn.Password, Namespace: t.conn.Namespace,
@@ -177,7 +177,7 @@ func (t *tracer) finish(messages []wiretap.Message) error {
 	return errors.Join(t.broken, os.WriteFile(t.svg, drawing.Bytes(), 0o644)) //nolint:gosec // for reading
 }
 
-// title is what stands above the diagram.
+// title returns the title of the diagram.
 func (t *tracer) title() string {
 	switch {
 	case t.program != nil && t.election != "":

@@ -32,10 +32,10 @@ func NewCalls(ctx context.Context, expired func() error) *Calls {
 	return c
 }
 
-// Never is the expired of calls that no clock ends.
+// Never is the expired function of calls that no clock ends.
 func Never() error { return nil }
 
-// Context returns the context that ends with the calls; its cause says why.
+// Context returns the context that ends with the calls; its cause is the reason.
 func (c *Calls) Context() context.Context { return c.ctx }
 
 // Cause returns why the context ended, or nil.
@@ -58,7 +58,7 @@ func (c *Calls) over() error {
 	return c.expired()
 }
 
-// Begin admits a call, or returns why it may not run (I9). awaited says that Drain waits for it.
+// Begin admits a call, or returns why it may not run (I9). Drain waits for it if awaited is set.
 // Each Begin that returned nil is followed by one End with the same argument.
 func (c *Calls) Begin(awaited bool) error {
 	c.mu.Lock()
@@ -92,7 +92,7 @@ func (c *Calls) Running() int {
 	return c.running
 }
 
-// Close admits no further call. Only the first reason counts.
+// Close lets no further call begin. Only the first reason counts.
 func (c *Calls) Close(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *Calls) Drain(limit time.Duration) {
 
 // Finish ends the context and blocks until no call runs.
 func (c *Calls) Finish(cause error) {
-	c.cancel(cause) // Begin sees it under the lock
+	c.cancel(cause) // Begin checks it under the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.running > 0 {

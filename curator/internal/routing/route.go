@@ -11,7 +11,7 @@ import (
 // Decision is what a node does with a call.
 type Decision uint8
 
-// The decisions. A call waits at those up to WaitBriefly.
+// The decisions. Those up to WaitBriefly let the call wait.
 const (
 	Wait        Decision = iota // for another route
 	WaitBriefly                 // the same, but not for long
@@ -27,7 +27,7 @@ type Tenure[S any] struct {
 	Service S
 }
 
-// Peer is the leader of another node, with the connection to it.
+// Peer is the leader, if it is another node, with the connection to it.
 type Peer interface {
 	comparable
 	Leader() elector.Leader
@@ -46,7 +46,7 @@ type Route[S any, P Peer] struct {
 	Leaving bool
 	// Over: no other route follows.
 	Over bool
-	// known is the token of the last tenure that this node has learned of.
+	// known is the token of the last tenure that this node has received.
 	known eldest.Token
 }
 
@@ -56,14 +56,14 @@ func (r *Route[S, P]) Follows() bool {
 	return r.Peer != none
 }
 
-// Decide returns what to do with a call. token is that of the tenure that the call was forwarded for; it
-// is 0 for a call that comes from a caller.
+// Decide returns what to do with a call. token is that of the tenure that the call was forwarded
+// for; it is 0 for a call that comes from a caller.
 //
-// A call that was forwarded here is never forwarded again, so two nodes that each take
-// the other for the leader end it after one hop. It is served only in the tenure that
-// it was meant for. If that tenure is newer than any that this node knows, it
-// is probably this node's own, won and not yet set up. While this node still takes another node for
-// the leader, that is less likely, so the call does not wait for long.
+// A call that was forwarded here is never forwarded again, so two nodes that each take the other
+// for the leader end it after one hop. It is served only in the tenure that it was meant for. If
+// that tenure is newer than the last one that this node has received, it is probably this node's
+// own, won and not yet set up. While this node still follows another leader, that is less likely,
+// so the call waits only briefly.
 func (r *Route[S, P]) Decide(token eldest.Token) Decision {
 	forwarded, leads := token > 0, r.Tenure != nil
 	switch {
@@ -84,7 +84,7 @@ func (r *Route[S, P]) Decide(token eldest.Token) Decision {
 	}
 }
 
-// Why returns why the route takes no call of a caller.
+// Why returns why the route does not take a call of a caller.
 func (r *Route[S, P]) Why() error {
 	switch {
 	case r.Tenure != nil:

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDeposed = errors.New("deposed, by the test")
 
-// peer keeps why it was closed.
+// peer records why it was closed.
 type peer struct {
 	leader elector.Leader
 	closed error
@@ -44,7 +44,7 @@ func tenure(ctx context.Context, token eldest.Token, expired func() error) *Tenu
 	return &Tenure[string]{Calls: NewCalls(ctx, expired), Token: token}
 }
 
-// What a route makes of a call, all cases.
+// The decision of each route for each kind of call.
 func TestDecide(t *testing.T) {
 	dead, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -72,8 +72,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// While a tenure is set up, no status counts; after it, whatever the status says: tokens
-// may also be lower, where another etcd is asked, or one that was restored. What comes after Stop changes nothing.
+// While a tenure is set up, no status changes the route. After it, every status does: its token may
+// also be lower, from another etcd or a restored one. Nothing changes the route after Stop.
 func TestRoutes(t *testing.T) {
 	r := newRouter()
 	require.ErrorIs(t, r.Now().Reason, eldest.ErrClosed)
@@ -122,7 +122,7 @@ func TestRoutes(t *testing.T) {
 	require.ErrorIs(t, last.closed, errDeposed)
 }
 
-// Nothing waits for a caller that is gone.
+// No wait outlasts the context of its caller.
 func TestWaitsEndWithTheCaller(t *testing.T) {
 	r := newRouter()
 	gone, leave := context.WithCancelCause(t.Context())
@@ -135,7 +135,7 @@ func TestWaitsEndWithTheCaller(t *testing.T) {
 	require.False(t, r.Pause(t.Context(), r.Now(), time.Hour, time.Now()))
 }
 
-// Drain waits for awaited calls, Finish for all; neither is begun after the end.
+// Drain waits for awaited calls, Finish for all. No call begins after the end.
 func TestCalls(t *testing.T) {
 	c := NewCalls(t.Context(), Never)
 	require.NoError(t, c.Begin(true))

@@ -13,10 +13,11 @@ import (
 	"github.com/eldest-io/eldest/internal/latest"
 )
 
-// Router keeps the route of a node. Two sources change it: the tenure, which begins to serve a little after
-// the win and stops before anybody else learns of its end, and the status, which may be late. While a tenure
-// is set up, only the tenure counts. A status that is older than the tenure's end does no harm: no call
-// is served in another tenure than the one that was meant. Made by New. Safe for concurrent use.
+// Router keeps the route of a node. Two sources change it: the tenure, which begins to serve a
+// little after the win and stops before other nodes are notified of its end, and the status, which
+// may be late. While a tenure is set up, only the tenure counts. A status that is older than the
+// tenure's end does no harm: a call is served only in the tenure that was meant. Made by New. Safe
+// for concurrent use.
 type Router[S any, P Peer] struct {
 	connect func(elector.Leader) (P, error)
 	cell    latest.Cell[*Route[S, P]]
@@ -30,8 +31,8 @@ type Router[S any, P Peer] struct {
 	draining, over bool
 }
 
-// New makes a router whose route leads nowhere yet. connect makes the connection to a leader; it
-// must not block. Its error says why calls cannot be forwarded to that leader.
+// New makes a router that routes calls nowhere yet. connect makes the connection to a leader; it
+// must not block. Its error is why calls cannot be forwarded to that leader.
 func New[S any, P Peer](connect func(elector.Leader) (P, error)) *Router[S, P] {
 	r := &Router[S, P]{connect: connect}
 	r.Unknown(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
@@ -65,7 +66,7 @@ func (r *Router[S, P]) Leave(t *Tenure[S], reason error) {
 	}
 }
 
-// Follow routes calls to a leader. It is for one goroutine at a time.
+// Follow routes calls to a leader. Only one goroutine at a time may call it.
 func (r *Router[S, P]) Follow(l elector.Leader) {
 	p, err := r.connection(l) // without the lock: it may call a function of the user
 	r.mu.Lock()
@@ -82,7 +83,7 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 		r.publish(&Route[S, P]{Reason: fmt.Errorf("%w: leader %+q: %w", eldest.ErrNoLeader, l.NodeID, err)})
 		return
 	}
-	r.known = l.Token // also a lower one, of another etcd or of one that was restored
+	r.known = l.Token // it may be lower, from another etcd or from one that was restored
 	r.publish(&Route[S, P]{Peer: p, Leaving: r.leaving && !another})
 	if another {
 		r.disconnect(errAnother)
@@ -90,7 +91,7 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 	}
 }
 
-// connection returns the present connection to the leader, or a new one.
+// connection returns the current connection to the leader, or a new one.
 func (r *Router[S, P]) connection(l elector.Leader) (P, error) {
 	r.mu.Lock()
 	p := r.peer
@@ -102,8 +103,8 @@ func (r *Router[S, P]) connection(l elector.Leader) (P, error) {
 	return r.connect(l)
 }
 
-// Unknown routes calls nowhere. The connection to the last known leader is kept: often
-// it is still the leader when this node learns of it again.
+// Unknown routes calls nowhere. The connection to the last known leader is kept: often that node is
+// still the leader when the leader is known again.
 func (r *Router[S, P]) Unknown(reason error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,7 @@ func (r *Router[S, P]) Unknown(reason error) {
 	}
 }
 
-// Serves notes what a leader has announced: whether it serves calls.
+// Serves records whether a leader has announced that it serves calls.
 func (r *Router[S, P]) Serves(p P, serves bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +126,8 @@ func (r *Router[S, P]) Serves(p P, serves bool) {
 	}
 }
 
-// Drain takes no more calls into a tenure of this node, and returns the one that they
-// were routed to, if any. New calls wait for another leader. Calls in flight go on.
+// Drain routes no more calls to a tenure of this node, and returns the tenure that they were routed
+// to, if any. New calls wait for another leader. Calls in flight continue.
 func (r *Router[S, P]) Drain(reason error) *Tenure[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,8 +135,8 @@ func (r *Router[S, P]) Drain(reason error) *Tenure[S] {
 	return r.leave(reason)
 }
 
-// Stop routes calls nowhere, for good, and returns the tenure that they were routed to,
-// if any. Calls in flight go on.
+// Stop routes calls nowhere, permanently, and returns the tenure that they were routed to, if any.
+// Calls in flight continue.
 func (r *Router[S, P]) Stop(reason error) *Tenure[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +164,8 @@ func (r *Router[S, P]) Disconnect(reason error) {
 
 var errAnother = errors.New("another tenure is known")
 
-// disconnect is called after the next route was published: a call that finds its peer closed
-// finds another route, too. The caller holds mu.
+// disconnect is called after the next route was published, so a call that finds its peer closed
+// finds another route. The caller holds mu.
 func (r *Router[S, P]) disconnect(reason error) {
 	var none P
 	if r.peer != none {
@@ -178,24 +179,24 @@ func (r *Router[S, P]) publish(to *Route[S, P]) {
 	r.cell.Set(to)
 }
 
-// Now returns the present route.
+// Now returns the current route.
 func (r *Router[S, P]) Now() *Route[S, P] {
 	to, _ := r.cell.Get()
 	return to
 }
 
-// Reader returns a reader of the present route and of all that follow.
+// Reader returns a reader of the current route and of all that follow.
 func (r *Router[S, P]) Reader() *latest.Reader[*Route[S, P]] { return r.cell.Reader() }
 
-// ErrWaitLimit is the end of a wait that its own bound ended.
+// ErrWaitLimit is the end of a wait that has reached its own limit.
 var ErrWaitLimit = errors.New("waited long enough")
 
-// briefly is how long this node may learn of a tenure after the node that forwarded.
+// briefly is how much later this node may receive a tenure than the node that forwarded the call.
 const briefly = time.Second
 
-// Next blocks until the route makes something else of a call than to wait: at most until
-// the given time, and no longer than ctx lives. The error is ErrWaitLimit or ctx's cause; the
-// route is then the last one that was seen.
+// Next blocks until the route decides something other than to let the call wait: at most until the
+// given time, and until ctx ends. The error is ErrWaitLimit or ctx's cause; the route is then the
+// last one that was seen.
 func (r *Router[S, P]) Next(ctx context.Context, token eldest.Token, until time.Time) (*Route[S, P], Decision, error) {
 	bounded, cancel := context.WithDeadlineCause(ctx, until, ErrWaitLimit)
 	defer cancel()
@@ -218,8 +219,8 @@ func (r *Router[S, P]) Next(ctx context.Context, token eldest.Token, until time.
 	}
 }
 
-// Pause blocks until there is another route than the one that was seen, or for a while,
-// or until ctx ends. It returns false if the given time has come instead.
+// Pause blocks until there is another route than seen, or while has passed, or ctx ends. It returns
+// false if the time until has come instead.
 func (r *Router[S, P]) Pause(ctx context.Context, seen *Route[S, P], while time.Duration, until time.Time) bool {
 	if time.Until(until) <= 0 {
 		return false
@@ -230,8 +231,8 @@ func (r *Router[S, P]) Pause(ctx context.Context, seen *Route[S, P], while time.
 	return ctx.Err() != nil || time.Until(until) > 0
 }
 
-// FollowStatus turns statuses into routes until ctx ends, and returns ctx's cause. It does not route calls to
-// this node: Lead does, when the tenure is set up.
+// FollowStatus turns statuses into routes until ctx ends, and returns ctx's cause. It does not
+// route calls to this node: Lead does so when the tenure is set up.
 func (r *Router[S, P]) FollowStatus(ctx context.Context, watch *elector.Watch) error {
 	for {
 		s, err := watch.Next(ctx)
@@ -251,8 +252,8 @@ func (r *Router[S, P]) FollowStatus(ctx context.Context, watch *elector.Watch) e
 	}
 }
 
-// Log logs where calls go until ctx ends; of changes that follow each other quickly, the last. It has
-// a goroutine of its own: the logger is the user's and may be slow.
+// Log logs where calls go until ctx ends; of changes that follow each other quickly, it logs only
+// the last. It needs its own goroutine, because the user's logger may be slow.
 func (r *Router[S, P]) Log(ctx context.Context, log *slog.Logger) {
 	for reader := r.Reader(); ; {
 		to, err := reader.Next(ctx)

@@ -1,5 +1,5 @@
-// Command basic-algorithm is the program of chapter 7: two candidates stand; one leads,
-// writes and resigns; the other one is told, proves that it may lead, and leads.
+// Command basic-algorithm is the program of chapter 7: there are two candidates; one leads, writes
+// and resigns; the other one is notified, proves that it may lead, and leads.
 package main
 
 import (
@@ -16,20 +16,20 @@ import (
 
 func main() { wire.Main(run) }
 
-// participant is what each process has one of.
+// participant is one process of the election.
 type participant struct {
 	client    *wire.Client
 	session   *lease.Session
 	candidate *election.Candidate
 }
 
-// join has the lease granted.
+// join opens a session and makes a candidate.
 func join(ctx context.Context, name string) participant {
 	client := wire.Connect(name)
 	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
 	candidate := wire.Must(election.New(election.Config{
 		Election: "book", Session: session, KV: client, Watcher: client, Value: []byte(name),
-		WatchCheck: -1, // no second looks at quiet watches, which would come when they come
+		WatchCheck: -1, // no liveness checks of quiet watches, because their times vary
 	}))
 	return participant{client, session, candidate}
 }
@@ -64,7 +64,7 @@ func run(ctx context.Context) {
 	_, err := first.KV().Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("anna's next write is refused on her own side:", errors.Is(err, eldest.ErrNotLeading))
 	guard := first.Guard()
-	guard.Alive = nil // as if she had been stopped in the middle of it, and had not looked
+	guard.Alive = nil // as if she had been stopped during the write, after the check
 	_, err = guard.KV(anna.client).Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("a write that was under way is refused by etcd:", errors.Is(err, eldest.ErrDeposed))
 	wire.Must(second.KV().Delete(ctx, "book-state"))

@@ -1,5 +1,5 @@
-// Command key-values is the program of chapter 2: what a revision counts, and what tells
-// two lives of one key apart.
+// Command key-values is the program of chapter 2: what a revision counts, and what distinguishes a
+// key from a deleted one of the same name.
 package main
 
 import (

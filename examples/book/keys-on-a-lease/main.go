@@ -1,5 +1,5 @@
-// Command keys-on-a-lease is the program of chapter 3: keys go with their lease, all at
-// one revision; a put without the lease unties a key, and it stays.
+// Command keys-on-a-lease is the program of chapter 3: keys are deleted with their lease, all at
+// one revision; a put without the lease detaches a key, and the key stays.
 package main
 
 import (
@@ -27,11 +27,11 @@ func run(ctx context.Context) {
 		wire.Must(client.Put(ctx, key, "first", clientv3.WithLease(granted.ID)))
 	}
 	fmt.Printf("x, y and z are bound to a lease of %d seconds\n", granted.TTL)
-	// A new value, and nothing said of the lease: the key is not bound to it any more.
+	// A put with a new value and without the lease: the key is not bound to it any more.
 	wire.Must(client.Put(ctx, "book/z", "second"))
 	fmt.Println("z was put again without its lease")
 
-	// Nobody renews. The server ends the lease in its own time, and deletes what is bound to it.
+	// The lease is not renewed. The server ends it in its own time, and deletes its keys.
 	resp := wire.Must(wire.Next(ctx, watched))
 	var gone []string
 	for _, event := range resp.Events {
@@ -44,7 +44,7 @@ func run(ctx context.Context) {
 		fmt.Printf("%s is still there, and will be for ever\n", kv.Key)
 	}
 
-	// Who comes late, with a request that was under way for longer than the lease, is refused.
+	// A late request, which was in flight for longer than the lease, is refused.
 	_, err := client.Put(ctx, "book/x", "late", clientv3.WithLease(granted.ID))
 	fmt.Println("a late put is refused:", errors.Is(err, rpctypes.ErrLeaseNotFound))
 	wire.Must(client.Delete(ctx, "book/z"))

@@ -1,5 +1,5 @@
-// Command leases is the program of chapter 1: a lease is granted, renewed and revoked, and
-// a renewal of what is gone is answered with a TTL of 0.
+// Command leases is the program of chapter 1: a lease is granted, renewed and revoked, and a
+// renewal of a revoked lease is answered with a TTL of 0.
 package main
 
 import (
@@ -23,7 +23,7 @@ func run(ctx context.Context) {
 	cfg := lease.Config{
 		Lease: client,
 		TTL:   59500 * time.Millisecond,
-		// Every quarter of the TTL by default; who reads this does not want to wait so long.
+		// The default is a quarter of the TTL; this program should not take so long.
 		Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: 10 * time.Second} },
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
 			select {
@@ -33,9 +33,9 @@ func run(ctx context.Context) {
 		}},
 	}
 	session := wire.Must(lease.Open(ctx, cfg))
-	// etcd knows whole seconds; parts of one are rounded up, never down.
+	// etcd's TTLs are whole seconds; fractions are rounded up, never down.
 	fmt.Println("wanted", cfg.TTL, "and was granted", session.TTL())
-	// The margin is a tenth. So nobody may count on the last 6 seconds.
+	// The margin is a tenth, so the last 6 seconds are not certain.
 	fmt.Println("certain for another 40s:", session.Holds(40*time.Second))
 	fmt.Println("certain for another 54s:", session.Holds(54*time.Second))
 
@@ -46,16 +46,16 @@ func run(ctx context.Context) {
 	}
 	fmt.Println("renewed once, state:", session.Status().State)
 
-	// First this side stops believing, then the server is told.
+	// First the session ends on this side, then the lease is revoked.
 	wire.Check(session.Close(ctx))
 	fmt.Println("closed, certain for another 0s:", session.Holds(0))
 
-	// etcd answers the renewal of a lease that is gone with a TTL of 0, not with an error.
-	// Its client makes an error of that; who reads the answer raw must do so himself.
+	// etcd answers the renewal of a revoked lease with a TTL of 0, not with an error. Its client
+	// makes an error of that; programs without that client must check the TTL themselves.
 	_, err := client.KeepAliveOnce(ctx, session.ID())
 	fmt.Println("renewing what is gone:", err)
-	// So a lease is resumed by renewing it. Granting it again would make a new one, with
-	// no keys, under the old name.
+	// So a lease is resumed by renewing it. Granting it again would make a new one, without keys,
+	// with the same ID.
 	_, err = lease.Resume(ctx, cfg, session.ID())
 	fmt.Println("resuming what is gone is a lost session:", errors.Is(err, eldest.ErrSessionLost))
 }

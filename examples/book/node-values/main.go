@@ -1,5 +1,5 @@
-// Command node-values is the program of chapter 10: what a candidate tells of itself, how
-// it changes that, and what others do with a value that they cannot read.
+// Command node-values is the program of chapter 10: how a candidate describes itself, how it
+// changes that, and what others do with a value that they cannot decode.
 package main
 
 import (
@@ -28,7 +28,7 @@ func run(ctx context.Context) {
 		Election: "book", Session: session, KV: client, Watcher: client, WatchCheck: -1,
 		Value: []byte{0x00, 0xff, 'a'}, // any bytes
 	}))
-	// read is what others make of the leader's value.
+	// read prints the leader's value as others decode it.
 	read := func() {
 		leader := wire.Must(observe.LeaderOf(ctx, operator, "book"))
 		node, err := identity.Protobuf{}.Decode(leader.Value)
@@ -44,12 +44,12 @@ func run(ctx context.Context) {
 	wire.Check(client.Watching(ctx, 1))
 	read()
 
-	// A value that others can use: who, where, and for how long after a silence.
+	// A value that others can use: the node's ID, its address, and its TTL.
 	value := wire.Must(identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Address: "10.0.0.1:7001", TTL: session.TTL()}))
 	wire.Check(leadership.Proclaim(ctx, value))
 	read()
 
-	// Somebody puts another value there by hand, and with it unties the key from its lease.
+	// An operator puts another value there by hand, and thereby detaches the key from its lease.
 	wire.Must(operator.Put(ctx, leadership.Key(), "edited by hand"))
 	<-leadership.Done()
 	fmt.Println("after the edit the tenure has ended as deposed:", errors.Is(leadership.Err(), eldest.ErrDeposed))

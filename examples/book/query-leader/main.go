@@ -1,5 +1,5 @@
-// Command query-leader is the program of chapter 9: who leads, asked once, and asked by
-// somebody who stays and is told.
+// Command query-leader is the program of chapter 9: the leader, read once, and observed with each
+// change.
 package main
 
 import (
@@ -25,7 +25,7 @@ func run(ctx context.Context) {
 	bert := wire.Connect("bert")
 	defer bert.Hangup()
 
-	// One question: the oldest key of the range.
+	// One request: the oldest key of the range.
 	ask := func() {
 		leader, err := observe.LeaderOf(ctx, asker, "book")
 		if errors.Is(err, eldest.ErrNoLeader) {
@@ -37,8 +37,7 @@ func run(ctx context.Context) {
 	}
 	ask()
 
-	// Who wants to know of each change observes: a watch, a picture of the queue, and then
-	// nothing but events.
+	// A client that needs each change observes: a watch, a view of the queue, and then only events.
 	observer := wire.Must(observe.New(observe.Config{Election: "book", KV: asker, Watcher: asker, WatchCheck: -1}))
 	defer observer.Close()
 	states := observer.Subscribe()
@@ -55,7 +54,7 @@ func run(ctx context.Context) {
 	}
 	hers, token := enter(anna, "anna")
 	told()
-	his, _ := enter(bert, "bert") // behind anna: no news
+	his, _ := enter(bert, "bert") // behind anna: no new state
 	hers.Value = []byte("anna, ready")
 	wire.Must(txn.Proclaim(ctx, anna, hers, token))
 	told()
@@ -65,7 +64,7 @@ func run(ctx context.Context) {
 		fmt.Printf("number %d in the queue: %s with token %d\n", i+1, c.Value, c.Token)
 	}
 
-	// Anna goes. Who comes next is known from the picture, without a question.
+	// Anna leaves. The next leader is known from the view, without a request.
 	wire.Check(txn.Leave(ctx, anna, hers.Key(), token))
 	told()
 	wire.Must(bert.Revoke(ctx, clientv3.LeaseID(his.Lease)))

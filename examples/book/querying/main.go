@@ -1,5 +1,5 @@
-// Command querying is the program of chapter 5: the questions that the protocol asks, what
-// they cost, and what an answer may leave out.
+// Command querying is the program of chapter 5: the requests with which the protocol reads, what
+// they cost, and what a response may leave out.
 package main
 
 import (
@@ -21,8 +21,8 @@ func run(ctx context.Context) {
 	client := wire.Connect("client")
 	defer client.Hangup()
 
-	// A queue of four, by hand. The keys are of leases, so their order in the alphabet says
-	// nothing about who came first; the create revision does.
+	// A queue of four, made by hand. The keys contain lease IDs, so their alphabetical order is not
+	// the order in which they came; the order of the create revisions is.
 	names := map[string]string{}
 	var line []string
 	var tokens []int64
@@ -36,7 +36,7 @@ func run(ctx context.Context) {
 	begin, end := keys.Range("book")
 	fmt.Printf("the range of the election is [%q, %q)\n", begin, end)
 
-	// Who is the nearest before dora? The newest of those that are older.
+	// Dora's predecessor is the newest of the candidates that are older.
 	older := wire.Must(client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithMaxCreateRev(tokens[3]-1),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	kv := older.Kvs[0]
@@ -44,7 +44,7 @@ func run(ctx context.Context) {
 	lease := wire.Must(keys.Parse("book", string(kv.Key)))
 	fmt.Println("the key itself names the lease:", strings.HasSuffix(string(kv.Key), fmt.Sprintf("%x", lease)))
 
-	// Dora remembers whom she has seen. Later single keys are enough: nobody new can be older.
+	// Dora keeps the keys that she has read. Later they are enough: no new candidate can be older.
 	wire.Must(client.Delete(ctx, line[2]))         // carl
 	gone := wire.Must(client.Delete(ctx, line[0])) // anna
 	var asked []clientv3.Op
@@ -56,7 +56,7 @@ func run(ctx context.Context) {
 		fmt.Printf("at revision %d %s stands: %t\n", gone.Header.Revision, who, answer.Responses[i].GetResponseRange().Count == 1)
 	}
 
-	// What was can be asked for as well, as long as it has not been compacted away.
+	// Past revisions can be read as well, as long as they have not been compacted away.
 	before := wire.Must(client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1)))
 	fmt.Printf("one revision before there was %s\n", before.Kvs[0].Value)
 	_, err := client.Get(ctx, line[3], clientv3.WithRev(gone.Header.Revision+1), clientv3.WithSerializable())

@@ -1,6 +1,5 @@
-// Command test-and-set is the program of chapter 4: what is compared and what is done are
-// one step, so that a request may be sent twice, and a leader that is none any more
-// changes nothing.
+// Command test-and-set is the program of chapter 4: compare and change are one step, so that a
+// request may be sent twice, and a former leader changes nothing.
 package main
 
 import (
@@ -23,8 +22,8 @@ func run(ctx context.Context) {
 	granted := wire.Must(client.Grant(ctx, 60))
 	own := txn.Entry{Election: "book", Lease: int64(granted.ID), Value: []byte("anna")}
 
-	// Enter the queue. Let the reply be lost: nobody knows whether it happened, so it is
-	// sent again. The second one finds the key and changes nothing.
+	// Enter the queue. If the reply is lost, the outcome is unknown, and the request is sent again.
+	// The second request finds the key and changes nothing.
 	var token eldest.Token
 	for range 2 {
 		found := wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, own))
@@ -32,7 +31,7 @@ func run(ctx context.Context) {
 		token = found.Token
 	}
 
-	// A write of the leader: the compare of its token around the whole of its transaction.
+	// A write of the leader: its whole transaction is guarded by the compare of its token.
 	guard := txn.Guard{Election: "book", Key: own.Key(), Token: token}
 	write := func(wanted, value string) {
 		resp, err := guard.Txn(ctx, client).
@@ -54,8 +53,8 @@ func run(ctx context.Context) {
 	write("new", "one")
 	write("new", "two")
 
-	// The same process leaves and enters again, with the same lease: the same key, the same
-	// value, another life. What was guarded by the last life is refused.
+	// The same process leaves and enters again, with the same lease: the same key and the same
+	// value, but another create revision. Writes with the old guard are refused.
 	wire.Check(txn.Leave(ctx, client, own.Key(), token))
 	again := wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, own))
 	fmt.Printf("left and entered again: token %d\n", again.Token)

@@ -1,6 +1,6 @@
-// Command thundering-herds is the program of chapter 8: four stand in a queue, each watches
-// the one before, and a crowd beside them watches everything. The steps of package election
-// are done here by hand, so that each event can be counted.
+// Command thundering-herds is the program of chapter 8: four candidates are in a queue, each
+// watches the one before it, and a crowd watches everything. The steps of package election are done
+// here one by one, so that each event can be counted.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 func main() { wire.Main(run) }
 
-// waiter is a candidate that has a place in the queue.
+// waiter is a candidate with a position in the queue.
 type waiter struct {
 	client  *wire.Client
 	entry   txn.Entry
@@ -33,7 +33,7 @@ func enter(ctx context.Context, name string) *waiter {
 	return &waiter{client: client, entry: entry, place: wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, entry))}
 }
 
-// wait watches the predecessor, and looks whether it is still there.
+// wait watches the predecessor, and checks that it still exists.
 func (w *waiter) wait(ctx context.Context) {
 	key := w.place.Ahead[0].Key
 	w.watched = w.client.Watch(ctx, key, clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
@@ -43,7 +43,7 @@ func (w *waiter) wait(ctx context.Context) {
 	}
 }
 
-// next is told of the predecessor's end, and asks who is older now.
+// next receives the predecessor's end, and reads which candidates are older now.
 func (w *waiter) next(ctx context.Context) {
 	resp := wire.Must(wire.Next(ctx, w.watched))
 	w.told += len(resp.Events)
@@ -51,7 +51,7 @@ func (w *waiter) next(ctx context.Context) {
 	w.place = wire.Must(txn.ByCreateRevision{}.Ahead(ctx, w.client, w.entry, w.place, resp.Events[0].Kv.ModRevision))
 }
 
-// leave ends a candidacy, and with the connection whatever was watched.
+// leave ends a candidacy, and all watches with the connection.
 func (w *waiter) leave(ctx context.Context) {
 	defer w.client.Hangup()
 	wire.Check(txn.Leave(ctx, w.client, w.entry.Key(), w.place.Token))
@@ -70,7 +70,7 @@ func run(ctx context.Context) {
 		}
 		w.wait(ctx)
 	}
-	// What a herd does: everybody watches the whole range.
+	// A herd: each client watches the whole range.
 	crowd := wire.Connect("crowd")
 	defer crowd.Hangup()
 	var herd [3]clientv3.WatchChan
@@ -86,14 +86,14 @@ func run(ctx context.Context) {
 		}
 	}
 
-	// Carl leaves the middle of the queue. Dora alone is told, and it is not her turn.
+	// Carl leaves the middle of the queue. Only dora is notified, and she does not lead yet.
 	line["carl"].leave(ctx)
 	listen()
 	line["dora"].next(ctx)
 	fmt.Println("carl left; dora may lead:", line["dora"].place.First())
 	line["dora"].wait(ctx)
 
-	// Then the leader leaves. Bert alone is told, and proves his win with one read.
+	// Then the leader leaves. Only bert is notified, and proves his win with one read.
 	line["anna"].leave(ctx)
 	listen()
 	line["bert"].next(ctx)

@@ -1,5 +1,5 @@
-// Command watching is the program of chapter 6: a watch is put in place first, and what is
-// there is read after that; and a watch can end without having told anything.
+// Command watching is the program of chapter 6: a watch is put in place first, and the key is read
+// after that; and a watch can end without having reported anything.
 package main
 
 import (
@@ -20,8 +20,8 @@ func run(ctx context.Context) {
 	defer others.Hangup()
 	wire.Must(others.Put(ctx, "book/predecessor", "1"))
 
-	// Right: the watch from now on, told when it is in place, deletions only, and only from a
-	// member that has a leader; then one look at the key.
+	// Right: the watch from now on, confirmed when it is in place, for deletions only, and only
+	// from a member that has a leader; then one read of the key.
 	leader := clientv3.WithRequireLeader(ctx)
 	watched := waiter.Watch(leader, "book/predecessor", clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
 	created := wire.Must(wire.Next(ctx, watched))
@@ -33,15 +33,16 @@ func run(ctx context.Context) {
 	event := wire.Must(wire.Next(ctx, watched))
 	fmt.Printf("a change of the value is not told; the first event is a %v at revision %d\n", event.Events[0].Type, event.Events[0].Kv.ModRevision)
 
-	// Wrong: the key is gone already, and there is no look. This watch would say nothing for
-	// ever; here it says something because the key comes back.
+	// Wrong: the key has been deleted already, and it is not read. This watch would never receive
+	// an event; here it receives one because the key is created again.
 	late := waiter.Watch(leader, "book/predecessor", clientv3.WithCreatedNotify())
 	wire.Must(wire.Next(ctx, late))
 	wire.Must(others.Put(ctx, "book/predecessor", "another life"))
 	first := wire.Must(wire.Next(ctx, late))
 	fmt.Printf("a watch that began too late is told of a %v, and never of the deletion\n", first.Events[0].Type)
 
-	// A watch from the past is told all that it missed, unless that has been compacted away.
+	// A watch from the past receives all events that it missed, unless they have been compacted
+	// away.
 	past := waiter.Watch(leader, "book/predecessor", clientv3.WithRev(event.Header.Revision), clientv3.WithFilterPut())
 	missed := wire.Must(wire.Next(ctx, past))
 	fmt.Printf("one that starts at revision %d is told of the %v\n", event.Header.Revision, missed.Events[0].Type)
@@ -50,7 +51,7 @@ func run(ctx context.Context) {
 	ended, err := wire.Next(ctx, compacted)
 	fmt.Printf("one from before the compaction ends at once, compacted at %d: %v\n", ended.CompactRevision, err)
 
-	// What is deleted at the end is told to whoever still watches.
+	// The watches that are still open receive the deletion at the end.
 	wire.Must(others.Delete(ctx, "book/predecessor"))
 	for _, open := range []clientv3.WatchChan{watched, late, past} {
 		wire.Must(wire.Next(ctx, open))

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Default is the endpoint where ELDEST_ENDPOINTS is not set.
+// Default is the endpoint if ELDEST_ENDPOINTS is not set.
 const Default = "127.0.0.1:2379"
 
-// Client is etcd's client, which counts the watches that are in place. Made by Connect. All
+// Client is etcd's client, and counts the watches that are in place. It is made by Connect. All
 // methods are safe for concurrent use.
 type Client struct {
 	*clientv3.Client
@@ -28,8 +28,8 @@ type Client struct {
 	more    chan struct{} // closed, and replaced, whenever created grows
 }
 
-// Connect returns a client of the etcd at ELDEST_ENDPOINTS (a list with commas). It does
-// not block: the first request finds out whether anybody is there. Hangup ends it.
+// Connect returns a client of the etcd at ELDEST_ENDPOINTS (a list with commas). It does not block:
+// the first request shows whether etcd can be reached. Hangup ends it.
 func Connect(name string) *Client {
 	c := &Client{more: make(chan struct{})}
 	c.Client = Must(clientv3.New(clientv3.Config{
@@ -45,9 +45,8 @@ func Connect(name string) *Client {
 // Hangup closes the connection. It does not wait for etcd.
 func (c *Client) Hangup() { _ = c.Close() }
 
-// Watching blocks until etcd has said of n watches of this client, since it was made, that
-// they are in place; watches that have ended count. It returns ctx's cause if that ends
-// first.
+// Watching blocks until etcd has confirmed that n watches of this client, since it was made, are in
+// place; watches that have ended count. If ctx ends first, it returns ctx's cause.
 func (c *Client) Watching(ctx context.Context, n int) error {
 	for {
 		c.mu.Lock()
@@ -80,13 +79,13 @@ func (c *Client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	return &counted{ClientStream: s, client: c}, nil
 }
 
-// counted is a stream whose answers "created" are counted.
+// counted is a stream whose confirmations of watches are counted.
 type counted struct {
 	grpc.ClientStream
 	client *Client
 }
 
-// RecvMsg counts an answer before the client hears of it.
+// RecvMsg counts a confirmation before the client receives it.
 func (s *counted) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if resp, ok := m.(*etcdserverpb.WatchResponse); ok && err == nil && resp.Created && !resp.Canceled {

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// Watches are counted when they are in place, not when they are asked for, and whoever
-// waits for one that nobody opens is let go with its context.
+// Watches are counted when they are in place, not when they are requested. Waiting for a watch that
+// is never opened ends with the context.
 func TestWatching(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", strings.Join(etcdtest.Shared(t).Endpoints(), ","))
 	client := wire.Connect("anna")

@@ -23,14 +23,15 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Check ends the program if there is an error. What it has left in etcd goes with its leases.
+// Check ends the program if there is an error. Keys with a lease are then deleted with their
+// leases.
 func Check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// Next returns the next message of a watch; a watch that ended is an error.
+// Next returns the next message of a watch. If the watch has ended, it returns an error.
 func Next(ctx context.Context, watched clientv3.WatchChan) (clientv3.WatchResponse, error) {
 	select {
 	case resp, ok := <-watched:

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Full returns pauses drawn evenly from nothing to a step that doubles from first up to
-// limit. They spread a fleet that failed together more widely than the default does; now and
-// then one is hardly a pause at all. Both must be positive.
+// Full returns pauses drawn evenly from zero to a step that doubles from first up to limit. They
+// spread nodes that failed together more widely than the default does; a pause can be almost zero.
+// Both must be positive.
 func Full(first, limit time.Duration) func(attempt int) time.Duration {
 	return func(attempt int) time.Duration { return rand.N(step(first, limit, attempt) + 1) }
 }

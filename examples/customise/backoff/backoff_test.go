@@ -34,14 +34,14 @@ func TestPauses(t *testing.T) {
 	require.LessOrEqual(t, backoff.Full(time.Hour, time.Second)(0), time.Second)
 }
 
-// While etcd refuses, attempts are as far apart as the function says, counted from 0; when
-// it is back, the candidate leads.
+// While etcd refuses, the attempts are as far apart as the function returns, counted from 0; when
+// etcd is available again, the candidate leads.
 func TestCampaignWhileEtcdIsAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cluster := etcdtest.Shared(t)
 	host := cluster.Host(t)
-	session, err := lease.Open(ctx, lease.Config{Lease: cluster.Client(t), TTL: time.Minute}) // its own way stays open
+	session, err := lease.Open(ctx, lease.Config{Lease: cluster.Client(t), TTL: time.Minute}) // its own connection stays open
 	require.NoError(t, err)
 	client := host.Client(t)
 	var asked atomic.Int64

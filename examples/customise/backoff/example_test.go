@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Of one fleet all candidates take the same pauses, and sessions shorter ones.
+// All candidates have the same pauses, and sessions have shorter ones.
 func Example() {
 	ctx, client, stop := stage.Start()
 	defer stop()

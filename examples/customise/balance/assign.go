@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Assign says whose each shard is: to each member at most as many as Cap says. It is the
-// same for all who ask with the same names, in whatever order.
+// Assign returns the owner of each shard: a member owns at most Cap shards. The result is the same
+// for the same names, in whatever order.
 //
-// Each shard has an order of its own of all members, drawn by a hash, and takes the first
-// that is not full. So a member that leaves frees its shards and moves few of the others,
-// and one that comes takes about its share.
+// Each shard has an order of its own of all members, computed by a hash, and goes to the first
+// member that is not full. So a member that leaves frees its shards and moves few of the others,
+// and a member that joins takes about its share.
 func Assign(shards, members []string) map[string]string {
 	owners, load := make(map[string]string, len(shards)), make(map[string]int, len(members))
 	if len(members) == 0 {
@@ -34,7 +34,7 @@ func Assign(shards, members []string) map[string]string {
 // Cap is how many of k shards each of n members leads at most: k/n, rounded up.
 func Cap(k, n int) int { return (k + n - 1) / n }
 
-// weight is a number that looks drawn at random and is the same everywhere.
+// weight returns a pseudo-random number that is the same in all processes.
 func weight(shard, member string) uint64 {
 	sum := sha256.Sum256([]byte(shard + "\x00" + member))
 	return binary.BigEndian.Uint64(sum[:])

@@ -18,7 +18,7 @@ func names(prefix string, n int) []string {
 	return all
 }
 
-// moved counts the shards whose owner is another one.
+// moved counts the shards whose owner has changed.
 func moved(before, after map[string]string) (n int) {
 	for shard, owner := range after {
 		if before[shard] != owner {
@@ -49,8 +49,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// A change moves what it must, and not much else: somebody who leaves frees a cap's worth,
-// and with the rest it is at most twice that, on average over many groups.
+// A change moves the shards that it must, and few others: a member that leaves frees at most Cap
+// shards, and with the others at most twice that are moved, on average over many groups.
 func TestAssignMovesFew(t *testing.T) {
 	const k, groups = 120, 20
 	for n := 2; n <= 10; n++ {

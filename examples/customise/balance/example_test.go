@@ -14,13 +14,13 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// led says who leads which shard.
+// led has the leader of each shard.
 type led struct {
 	mu sync.Mutex
 	by map[string]string
 }
 
-// work is the lead function of a member: it holds a shard until it is told to stop.
+// work returns the lead function of a member: it leads a shard until its context ends.
 func (l *led) work(member string) func(context.Context, *election.Leadership) error {
 	return func(ctx context.Context, tenure *election.Leadership) error {
 		l.mu.Lock()
@@ -47,7 +47,7 @@ func (l *led) each() (loads map[string]int, all int) {
 	return loads, len(l.by)
 }
 
-// Seven shards and three processes that come and one that goes.
+// Seven shards, three processes that join and one that leaves.
 func Example() {
 	ctx, client, stop := stage.Start()
 	defer stop()
@@ -83,7 +83,7 @@ func Example() {
 	// anna leaves: 7 shards, each member leads at most 4
 }
 
-// join has a member take part until leave is called.
+// join makes a member take part until leave is called.
 func join(ctx context.Context, client *clientv3.Client, name string, l *led) (leave func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 30 * time.Second})

@@ -10,12 +10,12 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// looking is how long a watch is trusted: a stream that has fallen silent looks like a
-// group in which nothing happens.
+// looking is how long a watch is trusted: a stream that delivers nothing cannot be distinguished
+// from a group without changes.
 const looking = time.Minute
 
-// follow hands out the names of the members, each time that they have changed, until ctx
-// ends. views has room for one: a reader that is slow gets the newest.
+// follow sends the names of the members, each time that they have changed, until ctx ends. views
+// has a capacity of one: a slow reader receives the newest.
 func follow(ctx context.Context, cfg Config, views chan []string) {
 	for ctx.Err() == nil {
 		if err := look(ctx, cfg, views); err != nil {
@@ -27,8 +27,8 @@ func follow(ctx context.Context, cfg Config, views chan []string) {
 	}
 }
 
-// look reads the members at each change of the group, for a while. The watch is in place before
-// the first reading, so that no change is missed.
+// look reads the members at each change of the group, until looking is over. The watch is in place
+// before the first read, so that no change is missed.
 func look(ctx context.Context, cfg Config, views chan []string) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), looking)
 	defer cancel()
@@ -47,11 +47,11 @@ func look(ctx context.Context, cfg Config, views chan []string) error {
 		for i, c := range queue {
 			members[i] = string(c.Value)
 		}
-		select { // replaces what nobody has read yet
+		select { // replaces a value that was not read
 		case <-views:
 		default:
 		}
-		views <- members // the only writer: there is room
+		views <- members // the only writer: this does not block
 	}
-	return nil // time to look again
+	return nil // the watch is opened again
 }

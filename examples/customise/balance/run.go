@@ -14,29 +14,29 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Config says who shares what. All fields but Candidate are required; Group and
-// Shards must be the same in all members.
+// Config configures a member. All fields but Candidate are required; Group and Shards must be the
+// same in all members.
 type Config struct {
-	// Group is the election in which the members register: a name that no shard has.
+	// Group is the election in which the members register. No shard may have its name.
 	Group string
-	// Shards are the elections that are shared out.
+	// Shards are the elections that are distributed.
 	Shards []string
-	// Member names this process; no other living one may have the name.
+	// Member names this process; no other running process may have the name.
 	Member string
-	// Session is what all of it is bound to. It stays the caller's.
+	// Session is the session of all candidates. The caller closes it.
 	Session *lease.Session
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
-	// Lead is the lead function, of each shard that this member leads; l.Election names
-	// it. It should return when ctx ends: what it holds up is all that this member is to give
-	// up and take next. When it returns before, the shard is given up, and
-	// stood for again after a pause.
+	// Lead is the lead function of each shard that this member leads; l.Election is the shard's
+	// name. It should return when ctx ends: until then this member does not give up or take any
+	// other shard. If it returns before that, the shard is given up, and the member campaigns for
+	// it again after a pause.
 	Lead func(ctx context.Context, l *election.Leadership) error
-	// Candidate is how candidates stand; what Config has itself is filled in.
+	// Candidate configures the candidates; the fields that Config has are filled in.
 	Candidate election.Config
 }
 
-// balancer is one Run. It belongs to Run's goroutine.
+// balancer is one call of Run. It belongs to Run's goroutine.
 type balancer struct {
 	cfg        Config
 	candidates map[string]*election.Candidate
@@ -49,16 +49,17 @@ type post struct {
 	done chan struct{}
 }
 
-// pause is between two campaigns for one shard, and two looks at the members that failed.
+// pause is the time between two campaigns for one shard, and between two failed reads of the
+// members.
 const pause = 200 * time.Millisecond
 
-// goodbye bounds what is told to etcd at the end.
+// goodbye bounds the requests at the end.
 const goodbye = 5 * time.Second
 
-// Run takes part until ctx or the session ends; then it gives up its place and its shards, waits until they
-// have stopped, and returns the cause. After eldest.ErrSessionLost or
-// eldest.ErrDeposed (somebody removed the place by hand) open a new session and run again.
-// Input that cannot work is refused with eldest.ErrInvalid.
+// Run takes part until ctx or the session ends; then it gives up its position and its shards, waits
+// until their lead functions have returned, and returns the cause. After eldest.ErrSessionLost or
+// eldest.ErrDeposed (the position was deleted by hand) open a new session and call Run again. For
+// invalid input the error wraps eldest.ErrInvalid.
 func Run(ctx context.Context, cfg Config) error {
 	if ctx == nil || cfg.Session == nil || cfg.Lead == nil || cfg.Member == "" || slices.Contains(cfg.Shards, cfg.Group) {
 		return fmt.Errorf("%w: a context, a session, a lead function, a name, and a group that is no shard are needed", eldest.ErrInvalid)
@@ -87,7 +88,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}()
 	err := b.balance(ctx, views)
 	cancel(err)
-	// The place goes first: who takes our shards over queues up behind us while we stop.
+	// The position is given up first: new owners of our shards queue behind us while we stop.
 	leaving, end := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer end()
 	_ = place.Close(leaving)
@@ -117,7 +118,7 @@ func (b *balancer) balance(ctx context.Context, views <-chan []string) error {
 	}
 }
 
-// give gives up all shards but those to keep, at once, and waits until they have stopped.
+// give gives up all shards except those to keep, at once, and waits until they have stopped.
 func (b *balancer) give(keep func(shard string) bool) {
 	var going []post
 	for shard, p := range b.posts {
@@ -154,17 +155,17 @@ func (b *balancer) take(ctx context.Context, candidate *election.Candidate) post
 func (b *balancer) candidate(name string) (*election.Candidate, error) {
 	cfg := b.cfg.Candidate
 	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher = name, b.cfg.Session, b.cfg.KV, b.cfg.Watcher
-	cfg.Value, cfg.Mutex = []byte(b.cfg.Member), nil // a turn of its own for each shard
+	cfg.Value, cfg.Mutex = []byte(b.cfg.Member), nil // a Mutex of its own for each shard
 	return election.New(cfg)
 }
 
-// close sees to it that nothing is left in the queues.
+// close deletes all keys that are left in the queues.
 func (b *balancer) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, goodbye)
 	defer cancel()
 	for _, candidate := range b.candidates {
 		if err := candidate.Close(ctx); errors.Is(err, context.DeadlineExceeded) {
-			return // the rest goes with the lease
+			return // the rest is deleted with the lease
 		}
 	}
 }

@@ -31,16 +31,16 @@ type group struct {
 	shards  []string
 
 	mu     sync.Mutex
-	owners map[string]string // who leads each shard now
+	owners map[string]string // the present leader of each shard
 	last   map[string]*election.Leadership
 	wins   int
 	live   map[string]*member
-	// expected is the number of wins if nothing moves but what must.
+	// expected is the number of wins if only the necessary shards move.
 	expected int
 	assigned map[string]string
 }
 
-// member is one that runs.
+// member is a member that runs.
 type member struct {
 	end     context.CancelFunc
 	session *lease.Session
@@ -56,7 +56,7 @@ func newGroup(t *testing.T) *group {
 	}
 }
 
-// lead is the lead function of a member. It notices whoever leads beside another one.
+// lead returns the lead function of a member. It reports two leaders of one shard.
 func (g *group) lead(name string) func(context.Context, *election.Leadership) error {
 	return func(ctx context.Context, l *election.Leadership) error {
 		shard := l.Election()
@@ -77,7 +77,7 @@ func (g *group) lead(name string) func(context.Context, *election.Leadership) er
 	}
 }
 
-// join has a member take part.
+// join makes a member take part.
 func (g *group) join(name string, client *clientv3.Client, ttl time.Duration) *member {
 	g.t.Helper()
 	session, err := lease.Open(g.ctx, lease.Config{Lease: client, TTL: ttl})
@@ -96,7 +96,7 @@ func (g *group) join(name string, client *clientv3.Client, ttl time.Duration) *m
 	return m
 }
 
-// leave ends a member and waits for that.
+// leave ends a member and waits for its end.
 func (g *group) leave(name string) {
 	g.t.Helper()
 	m := g.live[name]
@@ -106,8 +106,8 @@ func (g *group) leave(name string) {
 	g.forget(name)
 }
 
-// closed closes the session of a member that has lost it: until then it tries to revoke the
-// lease, for a TTL at most, which may be longer than the rest of the test.
+// closed closes the session of a member that has lost it: until then the session tries to revoke
+// the lease, for a TTL at most, which may be longer than the rest of the test.
 func (g *group) closed(m *member) {
 	g.t.Helper()
 	if err := m.session.Close(g.ctx); err != nil {
@@ -132,8 +132,8 @@ func (g *group) returned(m *member) error {
 	}
 }
 
-// settled waits until each shard is led by whom it is assigned to, and holds that against
-// the cap and the wins that it needed.
+// settled waits until each shard is led by its owner, and compares the result with the cap and with
+// the expected number of wins.
 func (g *group) settled(what string) (moves int) {
 	g.t.Helper()
 	want := balance.Assign(g.shards, slices.Collect(maps.Keys(g.live)))
@@ -172,9 +172,9 @@ func assertEventually(ctx context.Context, condition func() bool) bool {
 	return true
 }
 
-// Members come, go and are cut off. Each time the group settles with the cap kept, by the
-// moves that it takes and no other, and by a few requests for each; never do two lead one
-// shard; and in the end nothing is left.
+// Members join, leave and are partitioned. Each time the group settles within the cap, with the
+// moves that are necessary and no others, and with a few requests for each; two members never lead
+// one shard; and in the end nothing is left.
 func TestJoinLeaveCrash(t *testing.T) {
 	g := newGroup(t)
 	client := func() *clientv3.Client { return g.cluster.Client(t, g.rec.Attach) }
@@ -217,8 +217,8 @@ func TestJoinLeaveCrash(t *testing.T) {
 	require.Empty(t, left.Kvs)
 }
 
-// Somebody removes a member's place by hand: it gives up its shards, says so, and the
-// others take them.
+// A member's key in the group is deleted by hand: the member gives up its shards, Run returns
+// eldest.ErrDeposed, and the other members take the shards.
 func TestPlaceRemoved(t *testing.T) {
 	g := newGroup(t)
 	client := g.cluster.Client(t)

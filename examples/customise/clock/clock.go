@@ -14,9 +14,9 @@ type Hand struct{ now atomic.Int64 }
 // Now implements lease.Clock.
 func (h *Hand) Now() time.Duration { return time.Duration(h.now.Load()) }
 
-// Turn moves the clock on. Timers are real ones and do not know: what looks at the
-// session (Err, Status, Holds, Leadership.Err, a guarded operation) sees the new time, and
-// has the contexts end. A negative d panics: a clock never runs backwards.
+// Turn moves the clock forward. Timers use real time and do not fire: the next call that reads the
+// session's clock (Err, Status, Holds, Leadership.Err, a guarded operation) sees the new time, and
+// ends the contexts. A negative d panics: a clock never runs backwards.
 func (h *Hand) Turn(d time.Duration) {
 	if d < 0 {
 		panic("clock: turned backwards")
@@ -24,7 +24,7 @@ func (h *Hand) Turn(d time.Duration) {
 	h.now.Add(int64(d))
 }
 
-// Fast is a clock that gains By thousandths on another one.
+// Fast is a clock that is faster than another one by By thousandths.
 type Fast struct {
 	Clock lease.Clock
 	By    int

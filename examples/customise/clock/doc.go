@@ -1,34 +1,34 @@
 // Package clock has clocks other than the system's for the deadlines of sessions.
 //
-// Not guaranteed: anything by a clock that stops or runs slow. A session whose clock is
-// slower than the server's by more than margin / TTL outlives its lease, and two lead.
+// Not guaranteed: anything with a clock that stops or runs slow. A session whose clock is slower
+// than the server's by more than margin / TTL outlives its lease, and two candidates lead.
 //
 // # The knob
 //
-// lease.Config.Clock. In etcd's concurrency package there is no clock to choose: the client
-// compares time.Now, whose monotonic part stands still while a Linux machine sleeps, with a
-// deadline counted from the receipt of the last answer.
+// lease.Config.Clock. In etcd's concurrency package the clock cannot be chosen: the client compares
+// time.Now, whose monotonic part stands still while a Linux machine is suspended, with a deadline
+// counted from the receipt of the last reply.
 //
-//	hand := &clock.Hand{}                           // tests: time is what they say
+//	hand := &clock.Hand{}                           // tests, which set the time
 //	fast := clock.Fast{Clock: lease.Boot(), By: 50} // machines whose clocks are not trusted
 //	lease.Config{Clock: fast, ...}
 //
-// Hand stands still until a test turns it. A program's reaction to the loss of its
-// lease, which takes a TTL to provoke with a real clock, takes no time, and comes when the
-// test says so.
+// Hand stands still until a test turns it. A program's reaction to the loss of its lease takes a
+// TTL to provoke with a real clock; with Hand it takes no time, and comes when the test turns the
+// clock.
 //
-// Fast gains some thousandths on another clock. It buys what a larger Margin buys, as a rate
+// Fast gains some thousandths on another clock. It has the effect of a larger Margin, as a rate
 // instead of a time: for machines (virtual ones, mostly) whose own clock may be slow.
 //
 // # What stays guaranteed
 //
-// All of G1 to G8, with a clock that is no slower than the server's, by more than the
-// margin bears, and never runs backwards. A clock that is too fast is always safe.
-// G1, G2, G4 and the guard do not hang on a clock at all: with a Hand that is never turned,
-// late writes are refused as ever.
+// All of G1 to G8, with a clock that is not slower than the server's by more than the margin
+// allows, and never runs backwards. A clock that is too fast is always safe. G1, G2, G4 and the
+// guard do not depend on a clock: with a Hand that is never turned, late writes are refused as
+// usual.
 //
 // # What is lost
 //
-// With Hand: G3, between real processes; it is for tests. With Fast: a part of each lease,
-// in which a healthy leader could have led on, had a renewal come late.
+// With Hand: G3, between real processes; it is for tests. With Fast: a part of each lease, in which
+// a healthy leader could have continued to lead if a renewal came late.
 package clock

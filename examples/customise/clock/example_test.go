@@ -12,8 +12,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A test of what a program does when its lease runs out. The TTL is an hour, and nobody
-// waits.
+// A test of a program's reaction to the end of its lease. The TTL is an hour, but the test does not
+// wait.
 func Example() {
 	ctx, client, stop := stage.Start()
 	defer stop()

@@ -1,36 +1,34 @@
-// Package liveness has a lease renewed only while the application works, and not merely
-// while its process runs.
+// Package liveness renews a lease only while the application works, and not merely while its
+// process runs.
 //
-// Not guaranteed: more than what is checked. A goroutine that beats by itself proves
-// that goroutines run; let what must not get stuck do the beating, or check it.
+// Not guaranteed: more than is checked. A goroutine that only beats proves that goroutines run;
+// call Beat in the code that must not get stuck, or check that code.
 //
 // # The knob
 //
-// lease.Config.Liveness. In etcd's concurrency package the lease is renewed by a goroutine of
-// the client's, for as long as the process is there. A leader whose work hangs (a
-// full disk, a deadlock, a database that does not answer) keeps its key, does nothing, and
-// nobody else may.
+// lease.Config.Liveness. In etcd's concurrency package a goroutine of the client renews the lease,
+// for as long as the process exists. A leader whose work hangs (a full disk, a deadlock, a database
+// that does not respond) keeps its key, does nothing, and no other candidate can lead.
 //
 //	pulse := lease.NewLiveness(5 * time.Second)
-//	lease.Config{Pulse: pulse, ...}
+//	lease.Config{Liveness: pulse, ...}
 //	go liveness.While(ctx, pulse, time.Second, db.PingContext)
 //
-// The loop that does the work calls pulse.Beat after each piece of it; While beats as long
-// as a check succeeds, for work that is done by others. Where both must hold, let the
-// loop do the check.
+// The loop that does the work calls pulse.Beat after each piece of it; While beats as long as a
+// check succeeds, for work that is done elsewhere. If both must hold, let the loop do the check.
 //
-// A candidate that waits needs the pulse as well: one that cannot work must not win. It
-// has no work to beat for, so a check is what suits it.
+// A candidate that waits needs the probe as well: one that cannot work must not win. It has no work
+// after which it could beat, so use a check.
 //
 // # What stays guaranteed
 //
-// G1 to G8. A silent pulse is as if the renewals had failed: the deadline stays where the last
-// renewal put it, and all that happens at a deadline happens there. The cause says
+// G1 to G8. A probe without beats has the effect of failed renewals: the deadline stays that of the
+// last renewal, and everything that happens at a deadline happens then. The cause wraps
 // eldest.ErrUnresponsive.
 //
 // # What is lost
 //
-// A leader that is merely slow. The pulse's patience must be longer than the longest
-// piece of work, pauses of the garbage collector and of the machine included, and
-// the time to a new leader grows by it: at most patience + Renewal.Every + TTL from the last beat.
+// A leader that is merely slow. The time of NewLiveness must be longer than the longest piece of
+// work, including pauses of the garbage collector and of the machine, and the time to a new leader
+// grows by it: at most this time + Renewal.Every + TTL from the last beat.
 package liveness

@@ -15,7 +15,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Anna's database stops to answer. Her process and her network are fine, and Bert leads all the
+// Anna's database stops responding. Her process and her network are fine, and Bert leads all the
 // same.
 func Example() {
 	ctx, client, stop := stage.Start()

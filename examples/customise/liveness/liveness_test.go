@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// In virtual time: checks come in a rhythm, one that hangs is ended when the next one is
-// due, and after the end there is none.
+// In virtual time: checks are called at the interval, one that hangs is ended when the next one is
+// due, and there is none after the end.
 func TestWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -42,12 +42,12 @@ func TestWhile(t *testing.T) {
 	})
 }
 
-// Only a check that succeeded beats.
+// Only a successful check beats.
 func TestOnlySuccessBeats(t *testing.T) {
-	pulse := lease.NewLiveness(time.Nanosecond) // silent as soon as it has beaten
+	pulse := lease.NewLiveness(time.Nanosecond) // expired right after each beat
 	ctx, cancel := context.WithCancel(t.Context())
 	age := func() string { return pulse.Err().Error() }
-	time.Sleep(2 * time.Millisecond) // the age is told in milliseconds
+	time.Sleep(2 * time.Millisecond) // the error has the age in milliseconds
 	before := age()
 	checks := 0
 	liveness.While(ctx, pulse, time.Millisecond, func(context.Context) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Key returns the claim's key. No election has it in its range: it has no '/'.
+// Key returns the key of the claim. It is in the range of no election, because it has no '/'.
 func Key(election string) string { return election + ".claim" }
 
 // line is an election as it was at one revision.
@@ -24,8 +24,8 @@ type line struct {
 	revision   int64
 	candidates []eldest.Candidate
 	foreign    []string
-	// claimed is whom the claim names, zero if it names nobody; claim its mod revision, 0
-	// if there is none.
+	// claimed is the candidate in the claim, zero if there is none; mod is the mod revision of the
+	// claim, 0 if there is no claim.
 	claimed eldest.Candidate
 	mod     int64
 }
@@ -58,12 +58,12 @@ func read(ctx context.Context, kv clientv3.KV, election string) (line, error) {
 	return l, nil
 }
 
-// stands reports whether a candidate stands, in the life that its token names.
+// stands reports whether a candidate is in the queue, with its token.
 func (l line) stands(c eldest.Candidate) bool {
 	return slices.ContainsFunc(l.candidates, func(other eldest.Candidate) bool { return same(c, other) })
 }
 
-// leader returns whom the claim names, if it is alive in that life.
+// leader returns the candidate in the claim, if it is in the queue with this token.
 func (l line) leader() (eldest.Leader, bool) {
 	i := slices.IndexFunc(l.candidates, func(c eldest.Candidate) bool { return same(c, l.claimed) })
 	if i < 0 {
@@ -74,10 +74,10 @@ func (l line) leader() (eldest.Leader, bool) {
 
 var errMoved = errors.New("the queue has changed since it was read")
 
-// claim makes e the leader. It must be called only where l has none, and nobody before e.
+// claim makes e the leader. It must be called only if l has no leader, and no candidate before e.
 //
-// Where somebody else was first, or the queue has grown since it was read, the error is
-// one that passes: the election asks again after a pause.
+// If another candidate was first, or the queue has grown since it was read, the error is temporary:
+// the election repeats the call after a pause.
 func (l line) claim(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position) (txn.Position, error) {
 	key, claim := e.Key(), Key(e.Election)
 	begin, end := keys.Range(e.Election)
@@ -98,10 +98,10 @@ func (l line) claim(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Posi
 	return p, nil
 }
 
-// Fence returns the revision of the claim with which a leader won: what a store outside
-// etcd is to compare in place of the token (G2). It grows from tenure to tenure and is the
-// same for all of one. One request; an error that wraps eldest.ErrNotLeading if the claim
-// names somebody else.
+// Fence returns the revision of the claim with which a leader won: a store outside etcd must
+// compare it in place of the token (G2). It grows from tenure to tenure and is the same within a
+// tenure. Fence sends one request; the error wraps eldest.ErrNotLeading if the claim has another
+// candidate.
 func Fence(ctx context.Context, kv clientv3.KV, l *election.Leadership) (eldest.Token, error) {
 	now, err := read(ctx, kv, l.Election())
 	if err != nil {

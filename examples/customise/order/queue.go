@@ -15,17 +15,17 @@ import (
 // Queue is a queue in the order of Before, in which the leader stays. It implements
 // txn.Ordering. All candidates of an election must use it with the same Before.
 type Queue struct {
-	// Before reports whether a is to lead before b. nil means YoungestFirst. It must be a
-	// strict order of all candidates, and may look at Key, Lease and Token only: they
-	// never change in the life of a key. If it went by a value, a proclaim could turn two
-	// waiters round, and each would wait for the other for ever.
+	// Before reports whether a leads before b. nil means YoungestFirst. It must be a strict order
+	// of all candidates, and may use Key, Lease and Token only: they never change while the key
+	// exists. If it used a value, a proclaim could reverse the order of two waiters, and each would
+	// wait for the other for ever.
 	Before func(a, b eldest.Candidate) bool
 }
 
-// YoungestFirst is last come, first served.
+// YoungestFirst orders the candidates last come, first served.
 func YoungestFirst(a, b eldest.Candidate) bool { return a.Token > b.Token }
 
-// Enter implements txn.Ordering. Its place is never the proof of a win: that is a claim.
+// Enter implements txn.Ordering. Its position is never the proof of a win: only a claim is.
 func (q Queue) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	return unproven(txn.ByCreateRevision{}.Enter(ctx, kv, e))
 }
@@ -35,14 +35,15 @@ func (q Queue) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn
 	return unproven(txn.ByCreateRevision{}.EnterAlone(ctx, kv, e))
 }
 
-// unproven takes from a place what it says of the others, in the order that is not ours.
+// unproven clears the other candidates in a position, because they are in etcd's order.
 func unproven(p txn.Position, err error) (txn.Position, error) {
 	p.Ahead, p.Complete = nil, false
 	return p, err
 }
 
-// Ahead implements txn.Ordering: it names the leader, or the next in the order, or claims. The
-// answer is that of the newest state, at least at; in the past nothing can be claimed.
+// Ahead implements txn.Ordering: it returns the leader, or the next candidate in the order, or
+// claims. It reads the newest state, which is at least that of at; nothing can be claimed in the
+// past.
 func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, _ int64) (txn.Position, error) {
 	l, err := read(ctx, kv, e.Election)
 	if err != nil {
@@ -55,7 +56,7 @@ func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Pos
 	}
 	leader, led := l.leader()
 	switch nearest := q.nearest(l.candidates, own); {
-	case led && same(leader, own): // also the repair of a claim whose reply was lost
+	case led && same(leader, own): // also after a claim whose reply was lost
 		next.Complete = true
 		return next, nil
 	case nearest != nil:
@@ -68,7 +69,7 @@ func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Pos
 	return l.claim(ctx, kv, e, next)
 }
 
-// nearest returns the last one of those that are before own, or nil.
+// nearest returns the last one of the candidates before own, or nil.
 func (q Queue) nearest(candidates []eldest.Candidate, own eldest.Candidate) *eldest.Candidate {
 	before := q.Before
 	if before == nil {
@@ -85,8 +86,8 @@ func (q Queue) nearest(candidates []eldest.Candidate, own eldest.Candidate) *eld
 
 func same(a, b eldest.Candidate) bool { return a.Key == b.Key && a.Token == b.Token }
 
-// LeaderOf returns the candidate that the claim names, without its value, or an error that
-// wraps eldest.ErrNoLeader. One request.
+// LeaderOf returns the candidate in the claim, without its value, or an error that wraps
+// eldest.ErrNoLeader. It sends one request.
 func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
 	l, err := read(ctx, kv, election)
 	if err != nil {
@@ -99,7 +100,7 @@ func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Lead
 	return leader, nil
 }
 
-// candidate reads a key of the queue.
+// candidate converts a key of the queue.
 func candidate(election string, kv *mvccpb.KeyValue) (eldest.Candidate, error) {
 	lease, err := keys.Parse(election, string(kv.Key))
 	return eldest.Candidate{Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision}, err

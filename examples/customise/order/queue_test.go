@@ -21,7 +21,7 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// candidate makes one with a session of its own.
+// candidate makes a candidate with a session of its own.
 func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, change ...func(*election.Config)) *election.Candidate {
 	t.Helper()
 	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 5 * time.Minute})
@@ -60,7 +60,7 @@ func lines(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Q
 	return tokens, won
 }
 
-// The leader stays whoever comes; then the order decides, and fences grow where tokens do
+// The leader stays when others enter; after that the order decides, and fences grow where tokens do
 // not.
 func TestYoungestFirst(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
@@ -94,9 +94,9 @@ func TestYoungestFirst(t *testing.T) {
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 }
 
-// What the order costs: each of those who came in ahead of one another waits for the
-// leader, and looks when that goes. After that each waits for the next, and one
-// departure has one look.
+// The cost of the order: the candidates that entered one ahead of the other all wait for the
+// leader, and read the queue when it leaves. After that each waits for the next one, and one
+// departure causes one read.
 func TestLooks(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	rec := &etcdtest.Recorder{}
@@ -121,7 +121,7 @@ func TestLooks(t *testing.T) {
 	var won [n]chan *election.Leadership
 	for i := range won {
 		_, won[i] = lines(ctx, t, client, order.Queue{}, 1, quiet)
-		// It knows for whom it waits before the next one comes.
+		// It has its predecessor before the next candidate enters.
 		require.Eventually(t, func() bool { return waits.Load() == int64(i+1) }, time.Minute, time.Millisecond)
 	}
 	rec.Reset()
@@ -135,7 +135,7 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, n+3, looks())
 }
 
-// Another order: it may go by whatever of a candidate never changes.
+// Another order: it may use everything of a candidate that never changes.
 func TestAnotherOrder(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
@@ -150,7 +150,7 @@ func TestAnotherOrder(t *testing.T) {
 	}
 }
 
-// Try wins alone, and leaves where somebody leads.
+// Try wins alone, and leaves if another candidate leads.
 func TestTry(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
@@ -166,8 +166,8 @@ func TestTry(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A key that is removed by hand: a waiter is told, a leader is deposed, and the next one
-// leads although the claim still names it.
+// A leader's key is deleted by hand: the leader is deposed, and the waiter is notified and leads,
+// although the claim still has the old leader.
 func TestDeposed(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
@@ -181,7 +181,7 @@ func TestDeposed(t *testing.T) {
 	require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
 }
 
-// The reply to a claim is lost: asked again, the queue finds its own claim.
+// The reply to a claim is lost: when the call is repeated, the queue finds its own claim.
 func TestLostClaim(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	host := etcdtest.Shared(t).Host(t)
@@ -189,7 +189,7 @@ func TestLostClaim(t *testing.T) {
 	c := candidate(ctx, t, client, order.Queue{})
 	_, err := c.Register(ctx)
 	require.NoError(t, err)
-	own := fmt.Sprintf(" %s", c.Key()) // the claim's value ends so
+	own := fmt.Sprintf(" %s", c.Key()) // the end of the claim's value
 	lost := host.SwallowNextReply(etcdtest.Containing(own))
 	won := make(chan *election.Leadership, 1)
 	go func() {
@@ -205,8 +205,8 @@ func TestLostClaim(t *testing.T) {
 	require.Greater(t, at, l.Token())
 }
 
-// A place that Enter gives is never a proof, and what has changed since the queue was read
-// cannot be claimed on.
+// The position that Enter returns is never a proof, and a claim fails if the queue has changed
+// since it was read.
 func TestNothingIsWonWithoutAClaim(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
@@ -235,8 +235,8 @@ func TestNothingIsWonWithoutAClaim(t *testing.T) {
 		require.NotErrorIs(t, err, eldest.ErrInvalid, "it passes, and is asked again")
 		return err
 	}
-	// Between a look of a's and its claim, the claim is made by somebody; b enters; and a's
-	// own key goes and comes back.
+	// Between a read of a's and its claim, another candidate claims; b enters; or a's key is
+	// deleted.
 	require.Error(t, claimed(func() {
 		_, err := client.Put(ctx, order.Key(t.Name()), fmt.Sprintf("%d %s", pb.Token, b.Key()))
 		require.NoError(t, err)
@@ -259,12 +259,12 @@ func TestNothingIsWonWithoutAClaim(t *testing.T) {
 	}))
 	_, err = order.LeaderOf(ctx, client, t.Name())
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
-	// Who is gone is told so.
+	// Without a key the error is ErrDeposed.
 	_, err = q.Ahead(ctx, client, a, pa, 0)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
-// entering does something between the first transaction and the second.
+// entering calls before between the first transaction and the second.
 type entering struct {
 	clientv3.KV
 	txns   int
@@ -278,12 +278,13 @@ func (k *entering) Txn(ctx context.Context) clientv3.Txn {
 	return k.KV.Txn(ctx)
 }
 
-// crowd is how many stand in TestHistory.
+// crowd is the number of candidates in TestHistory.
 const crowd = 12
 
-// A crowd comes, gives up, leads, leaves, and is removed by hand. Everybody who stays
-// leads. Afterwards etcd's history is read revision by revision: no claim was taken from a
-// life that had not ended, so no two led (G1), and who claimed was the first in the order.
+// Candidates enter, give up, lead, leave, and are deleted by hand. Every candidate that stays
+// leads. Afterwards etcd's history is read revision by revision: no claim replaced that of a key
+// that still existed, so no two candidates led (G1), and each candidate that claimed was the first
+// in the order.
 func TestHistory(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	cluster := etcdtest.Start(t, etcdtest.Config{})
@@ -322,7 +323,7 @@ func TestHistory(t *testing.T) {
 	replay(ctx, t, client)
 }
 
-// replay reads the history of an election as etcd has it.
+// replay reads the history of an election from etcd.
 func replay(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	name, end := t.Name(), t.Name()+".end"
@@ -341,7 +342,7 @@ func replay(ctx context.Context, t *testing.T, client *clientv3.Client) {
 				return
 			case key == order.Key(name) && event.Type == clientv3.EventTypePut:
 				h.claimed(string(event.Kv.Value))
-			case key == order.Key(name): // it went with its lease
+			case key == order.Key(name): // it was deleted with its lease
 			case event.Type == clientv3.EventTypeDelete:
 				delete(h.alive, key)
 			default:
@@ -352,7 +353,7 @@ func replay(ctx context.Context, t *testing.T, client *clientv3.Client) {
 	require.FailNow(t, "the history has no end")
 }
 
-// history is an election at one revision: who stands, since when, and what was claimed.
+// history is an election at one revision: the candidates, their create revisions, and the claim.
 type history struct {
 	t      *testing.T
 	alive  map[string]int64
@@ -360,7 +361,7 @@ type history struct {
 	claims int
 }
 
-// claimed holds a new claim against all that was so at its revision.
+// claimed compares a new claim with the state at its revision.
 func (h *history) claimed(claim string) {
 	h.t.Helper()
 	read := func(claim string) (key string, token int64) {

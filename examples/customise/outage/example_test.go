@@ -31,7 +31,7 @@ func Example() {
 	// lenient is past its deadline: write refused true, read "1", fresh false
 }
 
-// show has a store lead, and lose its lease.
+// show makes a store lead, and lose its lease.
 func show(ctx context.Context, client *clientv3.Client, name string, store *outage.Store) {
 	hand := &clock.Hand{}
 	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: time.Hour, Clock: hand})

@@ -6,5 +6,5 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Requirement 33: what etcd's concurrency package fixes can be changed.
+// Requirement 33: everything that is fixed in etcd's concurrency package can be changed.
 func TestMain(m *testing.M) { etcdtest.Main(m) }

@@ -17,7 +17,7 @@ type Manner uint8
 const (
 	// Stop refuses reads and writes.
 	Stop Manner = iota
-	// ReadOnly answers reads with what was known last, and refuses writes.
+	// ReadOnly answers reads with the last known value, and refuses writes.
 	ReadOnly
 )
 
@@ -42,13 +42,13 @@ func New(key string, manner Manner) *Store { return &Store{key: key, manner: man
 // Reading is a value that was read.
 type Reading struct {
 	Text string
-	// Fresh says that it was the newest value at a moment during the call.
+	// Fresh is true if Text was the newest value at a moment during the call.
 	Fresh bool
-	// AsOf is when it last certainly was.
+	// AsOf is when Text last certainly was the newest value.
 	AsOf time.Time
 }
 
-// Lead is the lead function: it reads what the last leader left, and serves until the
+// Lead is the lead function: it reads the value that the last leader left, and serves until the
 // tenure ends. It returns why, and never nil.
 func (s *Store) Lead(ctx context.Context, l *election.Leadership) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -91,9 +91,9 @@ func (s *Store) Read() (Reading, error) {
 	return Reading{}, fmt.Errorf("read %q: %w", s.key, eldest.ErrNotLeading)
 }
 
-// Write replaces the value, in etcd and then in memory. It blocks until etcd has answered,
-// or ctx or the tenure ends. Errors: eldest.ErrNotLeading, eldest.ErrDeposed, and
-// eldest.ErrOutcomeUnknown, which ends the tenure; the next one knows what became of it.
+// Write replaces the value, in etcd and then in memory. It blocks until etcd has responded, or ctx
+// or the tenure ends. Errors: eldest.ErrNotLeading, eldest.ErrDeposed, and
+// eldest.ErrOutcomeUnknown, which ends the tenure; the next tenure reads the outcome.
 func (s *Store) Write(ctx context.Context, text string) error {
 	s.write.Lock()
 	defer s.write.Unlock()

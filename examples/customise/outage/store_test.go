@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// node has a store stand until stop is called.
+// node runs a node with a store until stop is called.
 func node(t *testing.T, client *clientv3.Client, id string, store *outage.Store) (stop func()) {
 	t.Helper()
 	e, err := elector.New(elector.Config{
@@ -34,7 +34,7 @@ func node(t *testing.T, client *clientv3.Client, id string, store *outage.Store)
 	return stop
 }
 
-// until waits until a store reads what is wanted.
+// until waits until a reading of a store is as wanted.
 func until(t *testing.T, store *outage.Store, text string, fresh bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -52,9 +52,9 @@ func unwritten(t *testing.T) string {
 	return key
 }
 
-// The leader is cut off. It reads on, and says how old that is; it writes nothing; what another leader
-// writes meanwhile is never contradicted by a reading that says fresh; and when it leads
-// again it knows.
+// The leader is partitioned. It continues to serve reads, with their age; it writes nothing; a
+// Fresh reading never contradicts the writes of another leader; and when it leads again it has the
+// new value.
 func TestReadOnly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -70,9 +70,9 @@ func TestReadOnly(t *testing.T) {
 	require.NoError(t, a.Write(ctx, "one"))
 	until(t, a, "one", true)
 
-	// All the while somebody reads of a.
+	// All the while a goroutine reads from a.
 	var mu sync.Mutex
-	var lastFresh time.Time // when a reading of "one" began that said fresh
+	var lastFresh time.Time // when the last fresh reading of "one" began
 	reading, end := context.WithCancel(ctx)
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -110,7 +110,7 @@ func TestReadOnly(t *testing.T) {
 	until(t, a, "two", false)
 }
 
-// A write whose reply is lost ends the tenure, and the next one knows what became of it.
+// A write whose reply is lost ends the tenure, and the next tenure reads its outcome.
 func TestUnknownOutcome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// run has a node stand until stop is called.
+// run runs a node until stop is called.
 func run(ctx context.Context, client *clientv3.Client, name, address string, codec identity.Codec) (node *elector.Elector, stop func()) {
 	node = stage.Must(elector.New(elector.Config{
 		Election: "billing", NodeID: name, Address: address, Codec: codec,
@@ -30,7 +30,7 @@ func run(ctx context.Context, client *clientv3.Client, name, address string, cod
 	return node, func() { cancel(); <-done }
 }
 
-// until waits for a role.
+// until waits until a node has a role.
 func until(ctx context.Context, node *elector.Elector, role elector.Role) elector.Status {
 	return stage.Must(node.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() == role }))
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// JSON writes identities as JSON. Fields it does not know are skipped, so that later
-// versions may add some.
+// JSON encodes identities as JSON. Unknown fields are skipped, so that later versions may add some.
 type JSON struct {
 	// Zone is written beside the identity; Extra reads it.
 	Zone string
 }
 
-// text is what stands in etcd. The TTL is in whole seconds, as etcd grants it.
+// text is the value in etcd. The TTL is in whole seconds, as etcd grants it.
 type text struct {
 	Node     string `json:"node"`
 	Instance string `json:"instance,omitempty"`
@@ -31,11 +30,11 @@ func (c JSON) Encode(id identity.Identity) ([]byte, error) {
 	if id.NodeID == "" || id.TTL < 0 {
 		return nil, fmt.Errorf("%w: node ID %q, TTL %v", eldest.ErrInvalid, id.NodeID, id.TTL)
 	}
-	seconds := (id.TTL + time.Second - 1) / time.Second // up: nobody waits for too short a time
+	seconds := (id.TTL + time.Second - 1) / time.Second // rounded up: otherwise a node would wait for too short a time
 	return json.Marshal(text{Node: id.NodeID, Instance: id.Instance, Address: id.Address, TTL: int64(seconds), Zone: c.Zone})
 }
 
-// Decode implements identity.Codec. What Encode cannot have written is foreign.
+// Decode implements identity.Codec. A value that Encode cannot have written is foreign.
 func (JSON) Decode(value []byte) (identity.Identity, error) {
 	t, err := read(value)
 	if err != nil {
@@ -44,7 +43,7 @@ func (JSON) Decode(value []byte) (identity.Identity, error) {
 	return identity.Identity{NodeID: t.Node, Instance: t.Instance, Address: t.Address, TTL: time.Duration(t.TTL) * time.Second}, nil
 }
 
-// Extra returns what a value of JSON says beside the identity, "" where it says nothing.
+// Extra returns the zone in a value of JSON, or "" if it has none.
 func Extra(value []byte) (zone string) {
 	t, _ := read(value)
 	return t.Zone
@@ -62,15 +61,15 @@ func read(value []byte) (t text, err error) {
 	return t, nil
 }
 
-// Moving is the codec of a fleet that goes from one to another.
+// Moving is the codec of nodes that change from one codec to another.
 type Moving struct{ Write, Read identity.Codec }
 
 // Encode implements identity.Codec.
 func (m Moving) Encode(id identity.Identity) ([]byte, error) { return m.Write.Encode(id) }
 
-// Decode implements identity.Codec: it reads what either writes. The one that is written
-// is tried first. A format that cannot tell its own values from others must come second;
-// of these two, a value of neither is ever taken for one of the other.
+// Decode implements identity.Codec: it decodes the values of both codecs. Write is tried first. A
+// codec that cannot distinguish its own values from others must come second; JSON and
+// identity.Protobuf never accept each other's values.
 func (m Moving) Decode(value []byte) (identity.Identity, error) {
 	id, err := m.Write.Decode(value)
 	if err == nil {

@@ -60,8 +60,8 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// A node that cannot read the leader's value is unknown, and stays in the queue: it leads
-// when its turn comes.
+// A node that cannot decode the leader's value is Unknown, and stays in the queue: it leads when
+// the leader leaves.
 func TestForeignLeader(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

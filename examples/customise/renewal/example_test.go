@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A TTL that is no whole number of seconds is rounded up, and a rhythm that cannot work is
+// A TTL that is no whole number of seconds is rounded up, and an interval that cannot work is
 // refused.
 func Example() {
 	ctx, client, stop := stage.Start()

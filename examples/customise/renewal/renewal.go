@@ -17,9 +17,9 @@ func Anxious(granted time.Duration) lease.Renewal {
 	return lease.Renewal{Every: granted / 10, Timeout: granted / 30}
 }
 
-// Steady renews at the same pace whatever the TTL: as often as a short lease needs, but a
-// long one that is bought for its patience is still watched closely. A pace that does not
-// fit the granted TTL becomes the default's.
+// Steady renews at the same interval for every TTL: as often as a short lease needs, even if the
+// TTL is long in order to survive outages. If the default interval for the granted TTL is shorter,
+// that is used.
 func Steady(every time.Duration) func(granted time.Duration) lease.Renewal {
 	return func(granted time.Duration) lease.Renewal {
 		r := lease.DefaultRenewal(granted)

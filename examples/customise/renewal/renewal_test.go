@@ -34,8 +34,8 @@ func TestRhythms(t *testing.T) {
 	}
 }
 
-// Between two renewals that succeeded there is never less than the rhythm says, but for a
-// tenth of jitter; and a sparing session outlives its TTL all the same.
+// Between two successful renewals there is never less than the interval, except for a tenth of
+// jitter; and a session with Sparing outlives its TTL.
 func TestSparing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -56,8 +56,8 @@ func TestSparing(t *testing.T) {
 	} else {
 		attempts := int64(1)
 		for i := 1; i < len(sent); i++ {
-			// One that is not answered soon is asked for again, in the same attempt, which
-			// may take half of the time that is left.
+			// A request without a quick reply is repeated in the same attempt, which may take half
+			// of the time that is left.
 			if pause := sent[i].At.Sub(sent[i-1].At); pause > time.Second {
 				require.GreaterOrEqual(t, pause, 1700*time.Millisecond)
 				attempts++

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrDeclined is the answer of a person who does not want to go on.
+// ErrDeclined is returned by Confirm if the user does not want to go on.
 var ErrDeclined = errors.New("nothing was removed")
 
-// OnTerminal reports whether somebody can be asked: not in a script, a pipe, or a
-// job without a terminal, where a question would hang.
+// OnTerminal reports whether a user can be asked: not in a script, a pipe, or a job without a
+// terminal, where a question would hang.
 func OnTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
@@ -39,9 +39,8 @@ func Confirm(cmd *cobra.Command) error {
 	return nil
 }
 
-// AskPassword reads a password without showing it. A signal ends the question, and
-// the terminal shows again what is typed: by default it would kill the process and leave
-// a terminal that does not.
+// AskPassword reads a password without showing it. A signal ends the question, and the terminal shows
+// again what is typed: by default a signal would kill the process and leave a terminal that does not.
 func AskPassword(cmd *cobra.Command, user string) (string, error) {
 	fd := int(cmd.InOrStdin().(*os.File).Fd()) // see OnTerminal
 	before, err := term.GetState(fd)
@@ -61,8 +60,8 @@ func AskPassword(cmd *cobra.Command, user string) (string, error) {
 	return string(password), unread
 }
 
-// answer waits for what read returns; ok is false if a signal came first. Nothing interrupts the
-// reading of a terminal: after a signal its goroutine ends with the process.
+// answer waits for the result of read; ok is false if a signal came first. Reading from a terminal
+// cannot be interrupted: after a signal its goroutine ends with the process.
 func answer[T any](cmd *cobra.Command, read func() T) (typed T, ok bool) {
 	answered := make(chan T, 1)
 	go func() { answered <- read() }()

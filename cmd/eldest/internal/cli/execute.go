@@ -18,8 +18,8 @@ type Streams struct {
 	Out, Err io.Writer
 }
 
-// Execute runs one command line and returns the exit code. It blocks until the
-// command is done; the end of ctx asks the command to end.
+// Execute runs one command line and returns the exit code. It blocks until the command is done. When
+// ctx ends, the command is asked to end.
 func Execute(ctx context.Context, root *cobra.Command, args []string, std Streams) int {
 	started := false
 	markStart(root, &started)
@@ -31,10 +31,10 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, std Stream
 	cmd, err := root.ExecuteContextC(ctx)
 	code, err := ExitCode(err, started)
 	if err != nil {
-		// Whatever it quotes: a line of ours that moves the cursor is not one.
+		// The text may quote untrusted input, which must not control the terminal.
 		fmt.Fprintf(std.Err, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
 	}
-	if code == ExitUsage && err != nil { // and not the code of another program, passed on
+	if code == ExitUsage && err != nil { // and not the exit code of another program, passed on
 		fmt.Fprintf(std.Err, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return code
@@ -46,8 +46,8 @@ func WantsJSON(cmd *cobra.Command) bool {
 	return err == nil && on
 }
 
-// markStart wraps every RunE so that errors of parsing and of running can be
-// told apart, whichever of cobra's checks the former come from.
+// markStart wraps every RunE so that errors of parsing and of running can be distinguished, whichever
+// of cobra's checks the former come from.
 func markStart(cmd *cobra.Command, started *bool) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func markStart(cmd *cobra.Command, started *bool) {
 	}
 }
 
-// Version says what was built, and with which etcd.
+// Version returns the version of eldest and that of its etcd.
 func Version() string {
 	built, etcd := "(devel)", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -12,14 +12,14 @@ const (
 	ExitUsage  = 2
 	ExitLost   = 3
 	ExitNobody = 4
-	// ExitProvesNothing is of a run of which a part was invalid (chaos).
+	// ExitProvesNothing is for a run of which a part was invalid (chaos).
 	ExitProvesNothing = 5
-	// ExitRefused is of a transfer that was refused: the leader leads on.
+	// ExitRefused is for a transfer that was refused: the leader still leads.
 	ExitRefused = 6
 )
 
-// CodedError carries the exit code of a command beside the reason. A nil err
-// exits silently: the command has said everything already.
+// CodedError is an error with the exit code of a command. If err is nil nothing is printed: the
+// command has written everything already.
 type CodedError struct {
 	code int
 	err  error
@@ -29,8 +29,8 @@ type CodedError struct {
 // stderr unless it is nil.
 func Exit(code int, err error) error { return &CodedError{code: code, err: err} }
 
-// Usagef is for what only RunE can find out: flags that contradict each
-// other, a value out of range. It exits 2.
+// Usagef returns an error of usage that only RunE can find: flags that contradict each other, a value
+// out of range. It exits 2.
 func Usagef(format string, args ...any) error {
 	return &CodedError{code: ExitUsage, err: fmt.Errorf(format, args...)}
 }
@@ -48,9 +48,8 @@ func (e *CodedError) Unwrap() error { return e.err }
 // done.
 var ErrInterrupted = errors.New("interrupted")
 
-// ExitCode maps an error to its exit code and to the error worth printing.
-// started tells whether the command's own code had begun: before that, every
-// error is one of usage.
+// ExitCode maps an error to its exit code and to the error to print. started is true if the command's
+// own code had begun: before that, every error is one of usage.
 func ExitCode(err error, started bool) (int, error) {
 	var coded *CodedError
 	switch {

@@ -9,23 +9,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Lines writes lines on a goroutine of its own. Callers do not wait for it: a
-// reader that does not read must not keep a leader from resigning, a keeper from learning of
-// a deadline, or a process from ending. All methods are safe for concurrent use.
+// Lines writes lines on a goroutine of its own. Callers do not wait for it: a reader that does not
+// read must not keep a leader from resigning, a keeper from receiving a deadline, or a process from
+// ending. All methods are safe for concurrent use.
 type Lines struct {
 	waiting chan string
 	written chan struct{} // closed when all is written, after Close
 
 	mu     sync.Mutex
-	missed int // lines for which there was no room, since that was last told
+	missed int // dropped lines that were not reported yet
 	closed bool
 }
 
 // PendingLines is how many lines wait for a reader before more are dropped.
 const PendingLines = 1000
 
-// WriteLines starts to write to out: each line in one piece and at once. dropped is told how many
-// lines were dropped, failed of each that could not be written; both on the goroutine that writes.
+// WriteLines starts to write to out: each line in one piece and at once. dropped is called with the
+// number of dropped lines, failed for each line that could not be written; both on that goroutine.
 func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 	l := &Lines{waiting: make(chan string, PendingLines), written: make(chan struct{})}
 	go func() {
@@ -46,7 +46,7 @@ func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 	return l
 }
 
-// Write hands a line over; after Close it is not written.
+// Write queues a line; after Close it does nothing.
 func (l *Lines) Write(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *Lines) Close(limit time.Duration) {
 	}
 }
 
-// Notices is the stderr of a command that others wait for.
+// Notices is the stderr of a command that other processes wait for: it does not block.
 type Notices struct {
 	*Lines
 	path string // of the command, as it is called
@@ -95,15 +95,15 @@ func NewNotices(cmd *cobra.Command) *Notices {
 // Say writes a line.
 func (n *Notices) Say(text string) { n.Write(NoticeLine(n.path, text)) }
 
-// NoticeLine is what a command says beside its output; path is how it is called.
+// NoticeLine renders a message beside the output of a command; path is how the command is called.
 func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
 
-// DroppedLines says that n lines were dropped.
+// DroppedLines is the message that n lines were dropped.
 func DroppedLines(n int) string {
 	return fmt.Sprintf("%d lines were dropped, because nobody read them", n)
 }
 
-// ToStderr is how commands say it that nobody waits for.
+// ToStderr returns a function that writes messages, for commands that no other process waits for.
 func ToStderr(cmd *cobra.Command) func(string) {
 	return func(line string) { fmt.Fprint(cmd.ErrOrStderr(), NoticeLine(cmd.CommandPath(), line)) }
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a reader that does not read, until it is released.
+// stuck is a reader that does not read until it is released.
 type stuck struct {
 	text     strings.Builder
 	released chan struct{}
@@ -24,8 +24,8 @@ func (s *stuck) Write(data []byte) (int, error) {
 	return s.text.Write(data)
 }
 
-// Nobody waits for a reader that does not read; once it does, it gets what there was room
-// for, in order, and hears of the rest.
+// Callers do not wait for a reader that does not read. Once it reads, it receives the lines that were
+// queued, in order, and the rest is reported.
 func TestLinesWaitForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{released: make(chan struct{})}
@@ -47,14 +47,14 @@ func TestLinesWaitForNobody(t *testing.T) {
 		l.Write("late")
 
 		close(out.released)
-		l.Close(time.Minute) // once more is harmless
+		l.Close(time.Minute) // a second Close is harmless
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Equal(t, want, out.text.String())
 		require.Equal(t, 3, missed)
 	})
 }
 
-// Who hears of a reader that is gone decides what that means.
+// The caller of WriteLines decides what it means that the reader is gone.
 func TestLinesTellOfAReaderThatIsGone(t *testing.T) {
 	reader, writer := io.Pipe()
 	gone := errors.New("gone")
@@ -67,7 +67,7 @@ func TestLinesTellOfAReaderThatIsGone(t *testing.T) {
 	require.Equal(t, []error{gone, gone}, failures)
 }
 
-// What a command says on stderr does not wait, either.
+// Messages on stderr do not wait for a reader, either.
 func TestNoticesSayWhatWasDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stuck{released: make(chan struct{})}

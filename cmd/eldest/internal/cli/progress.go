@@ -10,22 +10,22 @@ import (
 	"golang.org/x/term"
 )
 
-// How often progress is shown: on a terminal, so that its clock seems to run; elsewhere,
-// so that somebody who looks later sees that it went on.
+// How often progress is shown: on a terminal often, so that its clock seems to run; elsewhere rarely,
+// so that a later reader sees that the run went on.
 const (
 	redraw = 500 * time.Millisecond
 	remind = 15 * time.Second
 )
 
-// ClearLine empties the line that the cursor is in.
+// ClearLine clears the line that the cursor is in.
 const ClearLine = "\r\x1b[K"
 
-// Progress shows how far a run has come, of which T tells: on a terminal as one line that
-// is written again and again, elsewhere, if it is wanted at all, as a line now and then.
-// Its methods may be called from any goroutine.
+// Progress shows how far a run is, as described by T: on a terminal as one line that is rewritten,
+// elsewhere, if it is wanted at all, as a new line from time to time. Its methods may be called from
+// any goroutine.
 type Progress[T any] struct {
 	out      io.Writer
-	terminal *os.File // nil: none on which a line can be written again
+	terminal *os.File // nil if no line can be rewritten
 	line     func(last T, passed time.Duration) string
 	began    time.Time
 
@@ -35,7 +35,7 @@ type Progress[T any] struct {
 	done chan struct{}
 }
 
-// NewProgress starts to show what line makes of the newest update. The caller must close it.
+// NewProgress starts to show what line renders of the newest update. The caller must close it.
 func NewProgress[T any](out io.Writer, wanted bool, line func(last T, passed time.Duration) string) *Progress[T] {
 	p := &Progress[T]{
 		out: out, terminal: Drawable(out), line: line, began: time.Now(),
@@ -49,8 +49,7 @@ func NewProgress[T any](out io.Writer, wanted bool, line func(last T, passed tim
 	return p
 }
 
-// Drawable returns the terminal that out is, nil if it is none on which a line can be
-// written again.
+// Drawable returns the terminal that out is; nil if it is none on which a line can be rewritten.
 func Drawable(out io.Writer) *os.File {
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
 		return file
@@ -58,8 +57,8 @@ func Drawable(out io.Writer) *os.File {
 	return nil
 }
 
-// Update notes how far the run is. It writes nothing: a slow terminal must not delay
-// what is measured.
+// Update records how far the run is. It writes nothing: a slow terminal must not delay what is
+// measured.
 func (p *Progress[T]) Update(now T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +99,7 @@ func (p *Progress[T]) show() {
 	}
 }
 
-// Cut keeps a line on one line.
+// Cut shortens a line to the width.
 func Cut(line string, width int) string {
 	if runes := []rune(line); len(runes) > width && width > 0 {
 		return string(runes[:width])

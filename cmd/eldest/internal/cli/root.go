@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // Group is a group of commands in --help.
 type Group string
 
-// The groups, by what a person comes for.
+// The groups, by the purpose of the commands.
 const (
 	Use     Group = "use"
 	Operate Group = "operate"
@@ -29,7 +29,7 @@ func (g Group) Of(commands ...*cobra.Command) []*cobra.Command {
 	return commands
 }
 
-// NewRoot returns eldest without a command.
+// NewRoot returns the command eldest without subcommands.
 func NewRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eldest",
@@ -37,8 +37,8 @@ func NewRoot() *cobra.Command {
 		Long: `eldest elects leaders on etcd: the candidate whose key is the oldest leads.
 
 "eldest demo" shows the whole protocol on a cluster of its own.`,
-		// Execute prints errors, once and with the exit code in view; the usage
-		// text after each failed request would bury the reason.
+		// Execute prints errors, once and with the exit code; the usage text after each failed
+		// request would hide the reason.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -59,7 +59,7 @@ func NewRoot() *cobra.Command {
 	return root
 }
 
-// unknownCommand is an error of usage that names what was probably meant.
+// unknownCommand returns an error of usage that suggests a similar command.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		return Usagef("unknown command %q; did you mean %q?", name, near[0])

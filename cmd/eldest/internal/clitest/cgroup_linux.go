@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
-// Cgroup makes a control group for the time of the test and returns its directory. At the end what
-// runs in it is killed. The test is skipped where that is not allowed.
+// Cgroup makes a control group for the duration of the test and returns its directory. At the end the
+// processes in it are killed. The test is skipped if control groups are not allowed.
 func Cgroup(t testing.TB) (dir string) {
 	t.Helper()
 	dir, err := cgroup(t)
@@ -28,7 +28,7 @@ func Cgroup(t testing.TB) (dir string) {
 	return dir
 }
 
-// BarrenCgroup is Cgroup, and no control group can be made below that. Where Cgroup would skip the test
+// BarrenCgroup is Cgroup, but no control group can be made below it. If Cgroup would skip the test,
 // none can be made anyway: dir is "".
 func BarrenCgroup(t testing.TB) (dir string) {
 	t.Helper()
@@ -40,7 +40,7 @@ func BarrenCgroup(t testing.TB) (dir string) {
 	return dir
 }
 
-// In has a command start in a control group; "" is that of this process.
+// In makes a command start in a control group; "" is that of this process.
 func In(t testing.TB, dir string) func(*exec.Cmd) {
 	t.Helper()
 	if dir == "" {
@@ -54,8 +54,8 @@ func In(t testing.TB, dir string) func(*exec.Cmd) {
 	}
 }
 
-// Enter moves the test's process into a control group until the end of the test. What the test starts
-// meanwhile is in it, too. "" is that of this process.
+// Enter moves the test's process into a control group until the end of the test, with the processes
+// that the test starts meanwhile. "" is that of this process.
 func Enter(t testing.TB, dir string) string {
 	t.Helper()
 	if dir != "" {
@@ -84,11 +84,10 @@ func cgroup(t testing.TB) (dir string, err error) {
 	return dir, nil
 }
 
-// Confine makes control groups (of version 1: they are beside that of Enter) in which no more
-// than the given number of processes run at a time, on a tenth of one processor, so that
-// other tests can run beside them. It returns the files to which a process writes "0" to be in
-// them. At the end of the test what is in them is killed. The test is skipped where that is
-// not allowed.
+// Confine makes control groups of version 1, which exist beside that of Enter. No more than the given
+// number of processes run in them at a time, on a tenth of one processor, so that other tests can run
+// beside them. It returns the files to which a process writes "0" to enter them. At the end of the
+// test the processes in them are killed. The test is skipped if that is not allowed.
 func Confine(t testing.TB, processes int) (join []string) {
 	t.Helper()
 	cpu, pids := limited(t, "cpu"), limited(t, "pids")
@@ -96,7 +95,7 @@ func Confine(t testing.TB, processes int) (join []string) {
 	put(t, pids, "pids.max", strconv.Itoa(processes))
 	join = []string{filepath.Join(pids, "cgroup.procs"), filepath.Join(cpu, "cgroup.procs")}
 	t.Cleanup(func() {
-		put(t, pids, "pids.max", "0") // nobody forks any more
+		put(t, pids, "pids.max", "0") // no process can fork any more
 		assert.Eventually(t, func() bool {
 			left := Confined(t, join)
 			for _, pid := range left {
@@ -108,7 +107,7 @@ func Confine(t testing.TB, processes int) (join []string) {
 	return join
 }
 
-// Confined are the processes that are in the control groups of Confine.
+// Confined returns the processes in the control groups of Confine.
 func Confined(t testing.TB, join []string) (pids []int) {
 	left, err := os.ReadFile(join[0])
 	assert.NoError(t, err)
@@ -147,7 +146,7 @@ func remove(t testing.TB, dir string) {
 			if err == nil && entry.IsDir() {
 				groups = append(groups, path)
 			}
-			return nil // what is gone by now is gone
+			return nil // a directory that is removed meanwhile is no error
 		})
 		for _, path := range slices.Backward(groups) {
 			_ = syscall.Rmdir(path)

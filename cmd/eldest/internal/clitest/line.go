@@ -33,12 +33,12 @@ func Build(root, dir string, flags ...string) (path string, err error) {
 	return path, nil
 }
 
-// Hostile has one of each kind of what a terminal obeys or a reader falls for: it clears
-// the screen, sets the title, turns what follows, hides a letter, is an 8-bit control
-// sequence in UTF-8 and a raw one, deletes, and goes back to the beginning of the line.
+// Hostile has one of each kind of text that controls a terminal or misleads a reader: it clears the
+// screen, sets the title, changes the direction of what follows, hides a letter, has an 8-bit control
+// sequence in UTF-8 and a raw one, deletes, and returns to the beginning of the line.
 const Hostile = "x\x1b[2J\x1b]0;owned\x07\u202ecod.exe\u200b\u009b31m\x9b31m\x7f\rnobody\u2028"
 
-// RequireTame holds that nothing of an output does anything to a terminal.
+// RequireTame requires that nothing in an output controls a terminal.
 func RequireTame(t testing.TB, where, output string) {
 	t.Helper()
 	for i, r := range output {

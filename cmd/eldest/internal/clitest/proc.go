@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Stat is what the kernel says of a process: its state, T for one that is stopped, and its
-// parent. ok is false for one that has ended, waited for or not.
+// Stat returns the state of a process in the kernel, T if it is stopped, and its parent. ok is false
+// if it has ended, waited for or not.
 func Stat(pid int) (state byte, parent int, ok bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -28,7 +28,7 @@ func Stat(pid int) (state byte, parent int, ok bool) {
 	return state, parent, err == nil && state != 'Z' && state != 'X'
 }
 
-// Parent is the process that has started pid, which runs.
+// Parent returns the process that has started pid, which must run.
 func Parent(t testing.TB, pid int) int {
 	t.Helper()
 	_, parent, ok := Stat(pid)
@@ -36,7 +36,7 @@ func Parent(t testing.TB, pid int) int {
 	return parent
 }
 
-// Children are the processes that pid has started and that still run.
+// Children returns the processes that pid has started and that still run.
 func Children(pid int) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {

@@ -69,8 +69,8 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Read reads stdout, from where it was left. It ends with an error of Out: at its end, or its
-// deadline.
+// Read reads stdout, from where it stopped. It ends with an error of Out: at the end of Out, or at
+// its deadline.
 func (p *Process) Read() {
 	reading := make(chan struct{})
 	p.reading = reading
@@ -80,7 +80,7 @@ func (p *Process) Read() {
 	}()
 }
 
-// Errors is what the process has written to stderr.
+// Errors returns what the process has written to stderr.
 func (p *Process) Errors() string { return p.errs.String() }
 
 // next returns a line of stdout that is there, or "" at its end; ok is false while there is neither.
@@ -101,7 +101,7 @@ func (p *Process) Line() (line string) {
 	return line
 }
 
-// Lines are those of stdout, as they come, up to its end.
+// Lines returns the lines of stdout, as they come, up to its end.
 func (p *Process) Lines() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for {
@@ -123,8 +123,8 @@ func (p *Process) Rest() (lines []string) {
 	return lines
 }
 
-// Event returns the next line of stdout, which must be the named event. A machine that is overloaded
-// may add a renewal or heartbeats that failed, and what succeeded after them.
+// Event returns the next line of stdout, which must be the named event. It skips what an overloaded
+// machine may add: a renewal or heartbeats that failed, and what succeeded after them.
 func (p *Process) Event(name string) (o Object) {
 	p.T.Helper()
 	line := p.Line()
@@ -139,7 +139,7 @@ func (p *Process) Event(name string) (o Object) {
 	return o
 }
 
-// Told waits for the next event of that name on stderr, and passes over all else.
+// Told waits for the next event of that name on stderr, and skips everything else.
 func (p *Process) Told(name string) (o Object) {
 	p.T.Helper()
 	p.Eventually(func() bool {
@@ -153,7 +153,7 @@ func (p *Process) Told(name string) (o Object) {
 	return o
 }
 
-// Rewind has Told begin anew.
+// Rewind makes Told start again from the beginning.
 func (p *Process) Rewind() { p.errs.rewind() }
 
 // Says waits until stderr contains the text.
@@ -162,10 +162,9 @@ func (p *Process) Says(text string) {
 	p.Eventually(func() bool { return strings.Contains(p.Errors(), text) }, "%q does not say %s", p.Args[1:], text)
 }
 
-// Eventually waits until a condition holds, for Patience. That is counted in steps: when the whole
-// machine is stopped for a while, as virtual ones are, and the time is over for everybody at once when
-// it goes on, that is one of them. A process that hangs ends with the stacks of its goroutines on
-// stderr. SIGABRT, because "eldest run" handles SIGQUIT.
+// Eventually waits until a condition holds, for Patience, which is counted in steps: a pause of the
+// whole machine, as virtual ones have, counts as one step. A process that hangs ends with the stacks
+// of its goroutines on stderr. The signal is SIGABRT, because "eldest run" handles SIGQUIT.
 func (p *Process) Eventually(holds func() bool, what string, args ...any) {
 	p.T.Helper()
 	const step = 2 * time.Millisecond
@@ -233,7 +232,7 @@ func Awaited[T any](c <-chan T) (v T, ok bool) {
 	return v, false
 }
 
-// Sheet is what is written, for tests that look at it meanwhile.
+// Sheet collects what is written, for tests that read it meanwhile.
 type Sheet struct {
 	mu   sync.Mutex
 	out  bytes.Buffer
@@ -257,7 +256,7 @@ func (s *Sheet) next(last bool) (line string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest := s.out.Bytes()[s.read:]
-	for len(rest) > 0 && rest[0] == '\n' { // as tests fill pipes with
+	for len(rest) > 0 && rest[0] == '\n' { // tests fill pipes with these
 		s.read++
 		rest = rest[1:]
 	}
@@ -275,7 +274,7 @@ func (s *Sheet) rewind() {
 	s.read = 0
 }
 
-// EndWithParent has this process end soon after its parent has, however that ends.
+// EndWithParent makes this process end soon after its parent has, however that ends.
 func EndWithParent() {
 	parent := os.Getppid()
 	go func() {

@@ -15,9 +15,8 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Code returns the gRPC code behind an error; codes.OK if there is none. The
-// client hands out three kinds: its own type, bare errors of the context, and raw
-// statuses of the transport.
+// Code returns the gRPC code of an error; codes.OK if it has none. The client returns three kinds of
+// errors: its own type, bare errors of the context, and raw statuses of the transport.
 func Code(err error) codes.Code {
 	var coded rpctypes.EtcdError
 	raw, ok := status.FromError(err)
@@ -32,8 +31,7 @@ func Code(err error) codes.Code {
 	return codes.OK
 }
 
-// Silent reports whether an error means that etcd was not reached, so that asking
-// again may help.
+// Silent reports whether an error means that etcd was not reached, so that a retry may help.
 func Silent(err error) bool {
 	switch Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
@@ -43,9 +41,9 @@ func Silent(err error) bool {
 	}
 }
 
-// Explain turns the failure of a request into the command's: with what to do
-// about it, and the exit code of what was bad usage all along. ctx is the
-// command's context: its end explains any failure.
+// Explain turns the failure of a request into the error of the command, with advice, and with the
+// exit code of bad usage if that was the cause. ctx is the command's context: once it has ended,
+// every failure is an interruption.
 func (f *Flags) Explain(ctx context.Context, err error) error {
 	var coded *cli.CodedError
 	switch {
@@ -64,7 +62,7 @@ func (f *Flags) Explain(ctx context.Context, err error) error {
 // Advise adds what to do to the text of an error.
 func (f *Flags) Advise(err error) error {
 	text := Because(err)
-	// From the special to the general: who asks is settled before what is allowed.
+	// From the special to the general: authentication comes before permissions.
 	switch code := Code(err); {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
 		return fmt.Errorf("%s: etcd wants to know who asks; use --user name:password", text)
@@ -74,7 +72,7 @@ func (f *Flags) Advise(err error) error {
 		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
 			"(write for campaign and resign, read for the rest)", text, f.User)
 	case Silent(err):
-		// What exactly is wrong cannot be known from here; what to look at can.
+		// The exact cause cannot be known here; what to check is known.
 		where := "--endpoints (or ELDEST_ENDPOINTS)"
 		if f.Explicit {
 			where = "--endpoints"
@@ -88,8 +86,7 @@ func (f *Flags) Advise(err error) error {
 // addresses renders the endpoints.
 func (f *Flags) addresses() string { return cli.Printable(strings.Join(f.Endpoints, ",")) }
 
-// Why says why etcd did not answer: what was wrong with the connection tells more
-// than that time was up.
+// Why returns why etcd did not answer: the fault of the connection is more useful than a timeout.
 func (f *Flags) Why(err error) string {
 	trouble, _ := f.trouble.Load().(string)
 	if code := Code(err); trouble != "" && (code == codes.DeadlineExceeded || errors.Is(err, context.Canceled)) {
@@ -98,8 +95,8 @@ func (f *Flags) Why(err error) string {
 	return Because(err)
 }
 
-// Because renders an error without the library's outer words about the operation:
-// the command line has said those.
+// Because renders an error without the library's outer text about the operation: the command line has
+// that already.
 func Because(err error) string {
 	for {
 		op, ok := err.(*eldest.OpError) //nolint:errorlint // only outer layers are taken off

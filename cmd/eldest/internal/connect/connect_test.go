@@ -39,7 +39,7 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 		}
 	}
 	for _, step := range []struct {
-		set  string // in the environment, in which all of the steps before is, too
+		set  string // in the environment, in addition to that of all steps before
 		args string
 		want connect.Flags
 	}{
@@ -52,7 +52,7 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 			},
 		},
 		{
-			// What ELDEST_ does not say, ETCDCTL_ does.
+			// ETCDCTL_ applies to what ELDEST_ does not set.
 			"ELDEST_ENDPOINTS=http://c:3|ELDEST_USER=eldest|ELDEST_PASSWORD=of eldest|ELDEST_NAMESPACE=/prod/", "",
 			connect.Flags{
 				Endpoints: []string{"http://c:3"}, DialTimeout: 7 * time.Second, CommandTimeout: 5 * time.Second,
@@ -64,7 +64,7 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 			connect.Flags{Endpoints: []string{"unix:///run/etcd"}, DialTimeout: time.Second, CommandTimeout: 5 * time.Second, User: "me", Password: "too"},
 		},
 		{
-			// As etcdctl has it.
+			// As in etcdctl.
 			"", "--endpoints h:1 --user a:b --password c --dial-timeout=1s --namespace= --cacert= --cert= --key= --insecure-skip-tls-verify=false",
 			connect.Flags{Endpoints: []string{"h:1"}, DialTimeout: time.Second, CommandTimeout: 5 * time.Second, User: "a:b", Password: "c"},
 		},
@@ -94,9 +94,9 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A command that waits says why: at once while etcd does not answer, and after a moment while it
-// refuses; not at each attempt; and once when etcd has done what was asked. Of what concerns no win it
-// says nothing.
+// A command that waits reports why: at once while etcd does not answer, and after a moment while etcd
+// refuses; not at each attempt; and once more when a request has succeeded. It reports nothing about
+// requests that no win depends on.
 func TestWaiting(t *testing.T) {
 	refusals := []error{
 		rpctypes.ErrCorrupt, errors.New("raft proposal dropped"), status.Error(codes.Internal, "stream terminated"),
@@ -105,7 +105,7 @@ func TestWaiting(t *testing.T) {
 	silence := []error{status.Error(codes.Unavailable, "connection refused"), context.DeadlineExceeded, &eldest.OpError{Op: "x", Err: context.DeadlineExceeded}}
 	for op, of := range map[string]string{
 		"open session": "both", "revoke": "none", "register": "both", "remove key": "none", "watch": "none",
-		"find predecessor": "refusals", "read queue": "refusals", // of silence the session tells
+		"find predecessor": "refusals", "read queue": "refusals", // the session reports that etcd does not answer
 	} {
 		for _, err := range append(refusals, silence...) {
 			silent := slices.Contains(silence, err)

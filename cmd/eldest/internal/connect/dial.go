@@ -17,16 +17,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// How soon a connection that died without a word is given up while requests are
-// under way. gRPC's clients do not ping more often than every 10 s; what must be
-// noticed sooner has a time-out of its own, renewals first of all.
+// How soon a connection that failed without an error is given up while requests are in flight. gRPC's
+// clients do not ping more often than every 10 s; what must be noticed sooner has a timeout of its
+// own, above all renewals.
 const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
 )
 
-// Config makes a client's config of the resolved flags. It reads the files that they
-// name and sends nothing.
+// Config makes a client's config from the resolved flags. It reads the files that they name and sends
+// nothing.
 func (f *Flags) Config() (*clientv3.Config, error) {
 	cfg, err := clientv3.NewClientConfig(&clientv3.ConfigSpec{
 		Endpoints:        f.Endpoints,
@@ -44,8 +44,8 @@ func (f *Flags) Config() (*clientv3.Config, error) {
 	if err != nil {
 		return nil, cli.Usagef("--cacert, --cert, --key: %w", err)
 	}
-	// Errors are reported where they matter; a client that logs its attempts
-	// between our lines helps nobody.
+	// Errors are reported where they matter; a log of the client's attempts between the lines of the
+	// output is of no use.
 	cfg.Logger = zap.NewNop()
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting(f.DialTimeout)),
@@ -54,10 +54,9 @@ func (f *Flags) Config() (*clientv3.Config, error) {
 	return cfg, nil
 }
 
-// Dial makes a client for the resolved flags, within the namespace. Without a
-// user it sends nothing and cannot fail for want of etcd; with one it logs in,
-// which takes up to --dial-timeout. ctx bounds the call, not the client: a leader
-// that was told to end still needs it.
+// Dial makes a client for the resolved flags, within the namespace. Without a user it sends nothing
+// and does not fail if etcd is unavailable; with a user it logs in, which takes up to --dial-timeout.
+// ctx bounds the call, not the client: a leader that was asked to end still needs it.
 func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg, err := f.Config()
 	if err != nil {
@@ -65,8 +64,7 @@ func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Cl
 	}
 	cfg.DialOptions = append(cfg.DialOptions, more...)
 
-	// The client's own context: it ends with ctx during the call and is cut loose
-	// from it afterwards.
+	// The client's own context: it ends with ctx during the call and is detached from it afterwards.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
 	cfg.Context = life
@@ -79,7 +77,7 @@ func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Cl
 		end()
 		return nil, err
 	}
-	// The client keeps its type, so that the library's checks for a nil one hold.
+	// The client keeps its type, so that the library's checks for a nil one work.
 	if f.Namespace != "" {
 		client.KV = namespace.NewKV(client.KV, f.Namespace)
 		client.Watcher = namespace.NewWatcher(client.Watcher, f.Namespace)
@@ -98,9 +96,8 @@ func Kept(ctx context.Context, with []byte) (*clientv3.Client, error) {
 	return f.Dial(ctx)
 }
 
-// reconnecting is how attempts to connect follow one another. gRPC's own pauses
-// grow to two minutes: a lease would be lost, and a command would wait, long after
-// etcd is back.
+// reconnecting is the back-off between attempts to connect. gRPC's own pauses grow to two minutes: a
+// lease would be lost, and a command would wait, long after etcd is back.
 func reconnecting(attempt time.Duration) grpc.ConnectParams {
 	return grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
@@ -108,9 +105,9 @@ func reconnecting(attempt time.Duration) grpc.ConnectParams {
 	}
 }
 
-// remember keeps what was wrong with the connection when an attempt failed. gRPC
-// says it in the status of a request that waited for a connection in vain; the
-// client turns that into the bare error of the context.
+// remember keeps what was wrong with the connection when an attempt failed. gRPC has it in the status
+// of a request that waited for a connection in vain; the client turns that into the bare error of the
+// context.
 func (f *Flags) remember(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 	invoker grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
@@ -119,7 +116,7 @@ func (f *Flags) remember(ctx context.Context, method string, req, reply any, cc 
 	return err
 }
 
-// rememberStream is remember for the opening of streams: renewals are some.
+// rememberStream is remember for the opening of streams, such as renewals.
 func (f *Flags) rememberStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	streamer grpc.Streamer, opts ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
@@ -128,8 +125,8 @@ func (f *Flags) rememberStream(ctx context.Context, desc *grpc.StreamDesc, cc *g
 	return stream, err
 }
 
-// judge takes the words of gRPC for a missing connection out of a status. A
-// request that got through says that the trouble is over.
+// judge extracts gRPC's text about a missing connection from a status. A request that succeeds clears
+// it.
 func (f *Flags) judge(err error) {
 	switch _, trouble, ok := strings.Cut(status.Convert(err).Message(), "latest balancer error: "); {
 	case err == nil:

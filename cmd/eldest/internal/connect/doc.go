@@ -1,3 +1,3 @@
-// Package connect is how commands reach etcd: the flags and what the environment says of
-// them, the client, and what to tell a person when etcd does not answer.
+// Package connect is how commands reach etcd: the flags and their environment variables, the client,
+// and the messages for a person when etcd does not answer.
 package connect

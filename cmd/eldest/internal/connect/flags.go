@@ -15,28 +15,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags are the flags with which a command reaches etcd: etcdctl's, by
-// etcdctl's names, so that a shell that is set up for it is set up for us.
+// Flags are the flags with which a command reaches etcd: etcdctl's, by etcdctl's names, so that a
+// shell that is set up for etcdctl is set up for eldest.
 type Flags struct {
 	// Endpoints are host:port, with a scheme or without; at least one.
 	Endpoints []string
-	// CACert, Cert and Key are PEM files; "" where there is none. cert and key are
-	// both there or neither is.
+	// CACert, Cert and Key are PEM files; "" is none. Cert and Key are both set or both empty.
 	CACert, Cert, Key string
 	SkipVerify        bool
-	// User is a name without a password once it is resolved; "" is nobody.
+	// User is a name without a password once it is resolved; "" is no user.
 	User, Password string
-	// DialTimeout bounds one attempt to connect and log in, commandTimeout a
-	// command that asks once, and the clean-up of one that was told to end.
-	// Invariant: both > 0.
+	// DialTimeout bounds one attempt to connect and log in, CommandTimeout a command that sends one
+	// query, and the clean-up of one that was asked to end. Invariant: both > 0.
 	DialTimeout, CommandTimeout time.Duration
-	// Namespace is "" or ends in '/'. Keys are read, shown and taken without it.
+	// Namespace is "" or ends in '/'. Keys are read, shown and accepted without it.
 	Namespace string
 
-	// Explicit says that the endpoints are those of the flag and never of the
-	// environment, where a command must not reach a cluster by accident.
+	// Explicit means that the endpoints are those of the flag and never of the environment, for
+	// commands that must not reach a cluster by accident.
 	Explicit bool
-	// resolved guards against a second reading: a list that is set twice grows.
+	// resolved prevents a second reading: a list that is set twice grows.
 	resolved bool
 	// trouble is the newest failure of a connection, as a string.
 	trouble atomic.Value
@@ -48,21 +46,20 @@ var FlagNames = []string{
 	"user", "password", "dial-timeout", "command-timeout", "namespace",
 }
 
-// EnvPrefixes are asked in this order. etcdctl's come second, so that a shell can
-// point us elsewhere than etcdctl.
+// EnvPrefixes are tried in this order. etcdctl's come second, so that a shell can point eldest to
+// another cluster than etcdctl.
 var EnvPrefixes = []string{"ELDEST_", "ETCDCTL_"}
 
-// Of the environment of a program that "eldest run" runs: the candidate's key is in the
-// variable from which a TLS key is read elsewhere.
+// Environment variables of a program that "eldest run" runs: the candidate's key is in the variable
+// from which a TLS key is read elsewhere.
 const (
 	EnvKey    = "ELDEST_KEY"
 	EnvToken  = "ELDEST_TOKEN"
 	EnvTLSKey = "ELDEST_TLS_KEY"
 )
 
-// VariableOf is the environment variable of a connection flag. Within "eldest run",
-// ELDEST_KEY is the candidate's key, which is no file; the TLS key that it hides is in
-// ELDEST_TLS_KEY.
+// VariableOf is the environment variable of a connection flag. Within "eldest run", ELDEST_KEY is the
+// candidate's key and not a file; the TLS key is then in ELDEST_TLS_KEY.
 func VariableOf(prefix, flag string) string {
 	name := prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 	if name == EnvKey && os.Getenv(EnvToken) != "" {
@@ -77,8 +74,8 @@ A connection flag that is not given is read from the environment: --endpoints fr
 ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, --dial-timeout from
 ELDEST_DIAL_TIMEOUT or else ETCDCTL_DIAL_TIMEOUT, and so on.`
 
-// AddFlags gives a command the flags. The values mean something after resolve.
-// The environment is not read here: --help would show secrets as defaults.
+// AddFlags adds the flags to a command. Their values are valid after Resolve. The environment is not
+// read here, because --help would show secrets as defaults.
 func AddFlags(cmd *cobra.Command) *Flags {
 	f := &Flags{}
 	fl := cmd.Flags()
@@ -95,8 +92,8 @@ func AddFlags(cmd *cobra.Command) *Flags {
 	return f
 }
 
-// Resolve takes what was not given as a flag from the environment and refuses
-// what cannot work. It sends nothing; every error is one of usage. Once is enough.
+// Resolve takes what was not given as a flag from the environment and refuses invalid values. It
+// sends nothing; every error is one of usage. A second call does nothing.
 func (f *Flags) Resolve(cmd *cobra.Command) error {
 	if f.resolved {
 		return nil
@@ -112,7 +109,7 @@ func (f *Flags) Resolve(cmd *cobra.Command) error {
 			return cli.Usagef("--endpoints: %w", err)
 		}
 	}
-	// In the words of the flags, wherever the values came from.
+	// The errors name the flags, wherever the values came from.
 	switch {
 	case len(f.Endpoints) == 0:
 		return cli.Usagef("--endpoints: there is none")
@@ -121,15 +118,14 @@ func (f *Flags) Resolve(cmd *cobra.Command) error {
 	case (f.Cert == "") != (f.Key == ""):
 		return cli.Usagef("--cert and --key go together")
 	case f.Namespace != "" && !strings.HasSuffix(f.Namespace, "/"):
-		// Nothing is lost: a prefix without '/' is part of the election's name.
+		// A prefix without '/' can be a part of the election's name instead.
 		return cli.Usagef("--namespace %q: a directory ends in '/': %q", f.Namespace, f.Namespace+"/")
 	}
 	return f.logIn(cmd)
 }
 
-// logIn settles who the user is, as etcdctl does: --password makes all of --user
-// the name; otherwise the password may follow the name after a colon; on a terminal
-// it is asked for.
+// logIn determines the user as etcdctl does: with --password all of --user is the name; otherwise the
+// password may follow the name after a colon; on a terminal the user is asked for it.
 func (f *Flags) logIn(cmd *cobra.Command) error {
 	name, password, inline := strings.Cut(f.User, ":")
 	switch {
@@ -154,8 +150,7 @@ func (f *Flags) logIn(cmd *cobra.Command) error {
 	return nil
 }
 
-// fromEnvironment sets the flags that were not given. An empty variable is as
-// good as none.
+// fromEnvironment sets the flags that were not given. An empty variable is the same as none.
 func fromEnvironment(fl *pflag.FlagSet) error {
 	for _, name := range FlagNames {
 		flag := fl.Lookup(name)
@@ -168,8 +163,8 @@ func fromEnvironment(fl *pflag.FlagSet) error {
 			if value == "" {
 				continue
 			}
-			// Not through FlagSet.Set, which would mark the flag as given. No
-			// secret is shown: strings cannot fail.
+			// FlagSet.Set is not used, because it would mark the flag as given. The error shows no
+			// secret: strings cannot fail.
 			if err := flag.Value.Set(value); err != nil {
 				return cli.Usagef("environment variable %s=%q: %w", variable, value, err)
 			}
@@ -179,8 +174,8 @@ func fromEnvironment(fl *pflag.FlagSet) error {
 	return nil
 }
 
-// checkEndpoint refuses addresses that no client could ever reach: whoever waits
-// for etcd would wait for ever.
+// checkEndpoint refuses addresses that no client could ever reach: a command that waits for etcd
+// would wait for ever.
 func checkEndpoint(ep string) error {
 	address := ep
 	if scheme, _, ok := strings.Cut(ep, "://"); ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Notice says that a command waits for etcd, and that the wait is over. Silence would look like a
-// hang: sessions and candidates repeat a request that failed without an error.
+// Notice reports that a command waits for etcd, and that the wait is over. Without it the command
+// would seem to hang: sessions and candidates repeat a failed request without an error.
 type Notice struct {
 	Conn *Flags
 	// Say writes a line to stderr. It must not block.
@@ -29,7 +29,7 @@ type Notice struct {
 }
 
 const (
-	// Passing is how long etcd may refuse before the notice says so. Most temporary errors are gone
+	// Passing is how long etcd may refuse before that is reported. Most temporary errors have passed
 	// at the next attempt, and a permanent one ends the command.
 	Passing = 2 * time.Second
 	// repeatNotice is the time between two lines.
@@ -58,7 +58,7 @@ func (n *Notice) failed(err error) {
 	}
 }
 
-// answered is called when etcd did what was asked.
+// answered is called when a request has succeeded.
 func (n *Notice) answered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,7 +109,7 @@ func (f *Flags) DialPatiently(ctx context.Context, wait *Notice, more ...grpc.Di
 		if err == nil {
 			return client, nil
 		}
-		// A wrong password does not get better by waiting.
+		// Waiting does not correct a wrong password.
 		if ctx.Err() != nil || !Silent(err) {
 			return nil, err
 		}

@@ -19,17 +19,17 @@ const (
 	DefaultElection  = 200 * time.Millisecond
 )
 
-// StartTimeout bounds the start of a development cluster: it takes a tenth of a
-// second, and half a minute on a machine that can hardly breathe.
+// StartTimeout bounds the start of a development cluster: it takes a tenth of a second, and half a
+// minute on an overloaded machine.
 const StartTimeout = 30 * time.Second
 
-// ErrInvalid is returned by Start for a Config that makes no cluster.
+// ErrInvalid is returned by Start for an invalid Config.
 var ErrInvalid = errors.New("invalid cluster")
 
-// Config says which cluster to start. The zero value is one member with its data
-// in a temporary directory.
+// Config specifies the cluster to start. The zero value is one member with its data in a temporary
+// directory.
 type Config struct {
-	// Members is 1, 3 or 5; 0 means 1, or what Dir says.
+	// Members is 1, 3 or 5; 0 means 1, or the number in Dir.
 	Members int
 	// Dir keeps the data. "" is a temporary directory that Close removes.
 	Dir string
@@ -61,9 +61,9 @@ type Cluster struct {
 	closing sync.Once
 }
 
-// Start starts a cluster and blocks until all its members serve requests or ctx
-// ends. On an error nothing is left running; ctx means nothing afterwards. The
-// caller must Close the cluster.
+// Start starts a cluster and blocks until all its members serve requests or ctx ends. On an error
+// nothing is left running. Once it has returned, ctx has no effect. The caller must Close the
+// cluster.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
 	cfg.Election = cmp.Or(cfg.Election, max(DefaultElection, 5*cfg.Heartbeat))
@@ -113,12 +113,12 @@ func (c *Cluster) Endpoints() []string {
 // Members describes the members, in order.
 func (c *Cluster) Members() []Info { return slices.Clone(c.infos) }
 
-// Close stops all members, waits for them and removes the data directory if it
-// was a temporary one. Closing twice does nothing.
+// Close stops all members, waits for them and removes the data directory if it was a temporary one. A
+// second Close does nothing.
 func (c *Cluster) Close() (err error) {
 	c.closing.Do(func() {
-		// First all servers, then their listeners: a listener waits a second for
-		// the streams of members that are still running.
+		// All servers are stopped first, and then their listeners: a listener waits a second for the
+		// streams of members that are still running.
 		each(c.members, func(m *Member) { m.etcd.Server.HardStop() })
 		each(c.members, (*Member).Stop)
 		if c.remove {
@@ -128,7 +128,7 @@ func (c *Cluster) Close() (err error) {
 	return err
 }
 
-// each runs f for every member side by side and waits.
+// each runs f for all members concurrently and waits.
 func each(members []*Member, f func(*Member)) {
 	var wg sync.WaitGroup
 	for _, m := range members {

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// layout is what must stay the same between two lives of a cluster: etcd keeps
-// the peer URLs in its data, and programs keep the endpoints in theirs.
+// layout is what must stay the same between two runs of a cluster: etcd stores the peer URLs in its
+// data, and programs store the endpoints in theirs.
 type layout struct {
 	Token   string         `json:"token"`
 	Members []memberLayout `json:"members"`
@@ -35,7 +35,7 @@ type memberLayout struct {
 // layoutFile is the name of the layout's file in the data directory.
 const layoutFile = "cluster.json"
 
-// openLayout reads the layout of dir, or makes one as cfg wishes and writes it.
+// openLayout reads the layout of dir, or makes one according to cfg and writes it.
 func openLayout(dir string, cfg Config) (layout, error) {
 	path := filepath.Join(dir, layoutFile)
 	data, err := os.ReadFile(path)
@@ -52,8 +52,8 @@ func openLayout(dir string, cfg Config) (layout, error) {
 	if n := len(lay.Members); cfg.Members != 0 && cfg.Members != n {
 		return layout{}, fmt.Errorf("%w: %s holds a cluster of %d members, not %d", ErrInvalid, dir, n, cfg.Members)
 	}
-	// The client ports may move, because etcd publishes them anew at each
-	// start; the peer ports may not.
+	// The client ports may change, because etcd publishes them anew at each start; the peer ports may
+	// not.
 	for i := range lay.Members {
 		if i < len(cfg.ClientPorts) {
 			lay.Members[i].ClientPort = cfg.ClientPorts[i]
@@ -86,16 +86,15 @@ func newLayout(dir, path string, cfg Config) (layout, error) {
 	if err != nil {
 		return layout{}, err
 	}
-	// Only the owner may read the data of a member, etcd sees to that; so too
-	// here.
+	// etcd makes the data of a member readable only for its owner; this directory must be the same.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return layout{}, err
 	}
 	return lay, os.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// configs turns the layout into etcd's configs of its members. What Eldest has no use for is
-// switched off, so that a member starts fast and does nothing unasked.
+// configs turns the layout into etcd's configs of its members. Features that Eldest does not use are
+// disabled, so that a member starts fast and does nothing else.
 func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config {
 	var initial []string
 	configs := make([]*embed.Config, len(l.Members))
@@ -122,8 +121,8 @@ func local(port int) []url.URL {
 	return []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port)}}
 }
 
-// logger writes etcd's log, or nothing. It is not etcd's own logger set-up because that names files
-// and standard streams only.
+// logger returns a logger that writes etcd's log, or nothing. etcd's own logger set-up is not used,
+// because it takes only files and standard streams.
 func logger(to io.Writer) *zap.Logger {
 	if to == nil {
 		return zap.NewNop()
@@ -141,8 +140,8 @@ const (
 	lastPort  = 29999
 )
 
-// freePorts returns n ports that are free on 127.0.0.1 now. Nothing keeps them
-// free until they are used.
+// freePorts returns n ports that are free on 127.0.0.1 now. They are not reserved until they are
+// used.
 func freePorts(n int) (ports []int, err error) {
 	for range 100 + 10*n {
 		if len(ports) == n {

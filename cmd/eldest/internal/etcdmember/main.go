@@ -1,8 +1,7 @@
-// Command etcdmember is one etcd member as a process of its own, for tests: "eldest
-// etcd member" without the rest of eldest. It is a command of its own so that the
-// tests' binary depends on the embedded server and the few files around it only:
-// it is built in no time when nothing of that changed, and a command that does
-// not compile yet does not take every test with it.
+// Command etcdmember is one etcd member as a process of its own, for tests: "eldest etcd member"
+// without the rest of eldest. It is a command of its own so that the tests' binary depends only on
+// the embedded server and the few files around it: it is rebuilt fast when these have not changed,
+// and a command that does not compile does not break every test.
 package main
 
 import (

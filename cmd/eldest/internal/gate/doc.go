@@ -1,2 +1,2 @@
-// Package gate holds back what is about to be sent.
+// Package gate holds back requests before they are sent.
 package gate

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Gate is open or shut. The zero value is open. Its methods may be called from many goroutines.
+// Gate is open or shut. The zero value is open. Its methods are safe for concurrent use.
 type Gate struct {
 	mu sync.Mutex
 	// shut is nil while the gate is open, and is closed when it opens.
 	shut chan struct{}
 }
 
-// Set shuts or opens the gate. It returns when nothing that has not passed yet can pass, or when all
+// Set shuts or opens the gate. When it returns, no caller that has not passed yet can pass, or all
 // can.
 func (g *Gate) Set(shut bool) {
 	g.mu.Lock()
@@ -33,7 +33,7 @@ func (g *Gate) Shut() <-chan struct{} {
 	return g.shut
 }
 
-// Pass blocks while the gate is shut, or until ctx ends, and returns its cause then.
+// Pass blocks while the gate is shut. If ctx ends before that, it returns the cause.
 func (g *Gate) Pass(ctx context.Context) error {
 	for shut := g.Shut(); shut != nil; shut = g.Shut() {
 		select {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// limit bounds the connections that are open at a time: files that clients hold are files
+// limit bounds the connections that are open at a time: clients must not use up the file descriptors
 // that a leader may need.
 const limit = 32
 
-// moment is what a connection has, at least, before it is closed for another one. It bounds
-// how many are accepted in a second. Without it, clients that come back as soon as their
-// connection is closed would have others closed before the server has read their requests.
-// With it, what the kernel has in its queue, 4096 connections as a rule, takes a second or so.
+// moment is how long a connection exists, at least, before it is closed for another one. It bounds
+// how many are accepted in a second. Without it, clients that reconnect as soon as their connection
+// is closed would have others closed before the server has read their requests. With it, the kernel's
+// queue of connections, usually 4096, is accepted in about a second.
 const moment = 5 * time.Millisecond
 
-// connections are those of a server. A new one is always accepted: when there are too many,
-// another one is closed for it. If new ones waited, a client that holds as many connections as
-// there may be would keep a liveness probe waiting for as long as it likes.
+// connections are those of a server. A new one is always accepted: when there are too many, another
+// one is closed for it. If new ones waited, a client that holds all connections could keep a liveness
+// probe waiting without end.
 //
 // Invariant: between two calls of track with a new connection, at most limit are open.
 type connections struct {
@@ -35,8 +35,8 @@ type usage struct {
 	since  time.Time
 }
 
-// track is an http.Server's ConnState. The server calls it with a new connection before it
-// accepts the next one. It waits for a moment at most, and only with a new one.
+// track is an http.Server's ConnState. The server calls it with a new connection before it accepts
+// the next one. It blocks only for a new connection, and for a moment at most.
 func (c *connections) track(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew {
 		time.Sleep(c.early())
@@ -45,11 +45,11 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	surplus := c.note(conn, state)
 	c.mu.Unlock()
 	if surplus != nil {
-		_ = surplus.Close() // its request ends with an error, and the server gives it up
+		_ = surplus.Close() // its request fails, and the server drops it
 	}
 }
 
-// early is for how long it is too early to close a connection for a new one.
+// early returns how long to wait before a connection may be closed for a new one.
 func (c *connections) early() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *connections) early() time.Duration {
 	return moment - time.Since(c.open[c.least()].since)
 }
 
-// note takes down what became of a connection, and returns one to close, or nil.
+// note records the state of a connection, and returns one to close, or nil.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	_, known := c.open[conn]
 	switch {
@@ -77,10 +77,10 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// least is the connection to close for a new one, where there are limit: that which has had
-// no request for the longest time. If more than half of them have one, it is that whose
-// request takes the longest: a client that does not read its answer is as idle as any, and
-// must not leave all others but one place.
+// least is the connection to close for a new one, if limit are open: the one that has had no request
+// for the longest time. If more than half of them have a request, it is the one whose request takes
+// the longest: a client that does not read its answer is as idle as any other, and must not leave
+// only one place to all others.
 func (c *connections) least() (least net.Conn) {
 	active := 0
 	for _, u := range c.open {

@@ -19,8 +19,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// crowd is how many connections clients hold in these tests: those that are open at a time,
-// and so many more that a probe behind them in a queue would wait for longer than its client.
+// crowd is how many connections clients hold in these tests: those that are open at a time, and so
+// many more that a probe queued behind them would wait longer than its client does.
 const crowd = 8 * httpstatus.Limit
 
 const (
@@ -52,7 +52,7 @@ func (l *counted) add(n int) {
 	l.top = max(l.top, l.open)
 }
 
-// most is how many were open at a time, at most.
+// most returns the largest number that were open at a time.
 func (l *counted) most() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func serveCounted(t *testing.T) (*shown, *counted) {
 	return serveOn(t, open, time.Minute), open
 }
 
-// hold opens a connection, sends the text and leaves it at that. It has no room for long
+// hold opens a connection, sends the text and does nothing more. Its buffer is too small for long
 // answers.
 func (s *shown) hold(text string) net.Conn {
 	s.t.Helper()
@@ -106,11 +106,11 @@ func answered(conn net.Conn) (int, error) {
 	return resp.StatusCode, err
 }
 
-// Row 57. Clients hold connections, and go on doing so: without a request, with one that
-// never gets complete, after one, or with one that cannot be answered to its end. A liveness
-// probe is answered, and no more files are open than there may be.
+// Row 57. Clients hold connections, and go on doing so: without a request, with a request that never
+// becomes complete, after one, or with one whose answer cannot be written to its end. A liveness
+// probe is answered, and no more files are open than allowed.
 //
-// Fails when new connections wait until there is room, and when nobody makes room.
+// Fails when new connections wait for a free place, and when no connection is closed for them.
 func TestRow57HeldConnectionsDoNotBlockAProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string
@@ -141,7 +141,7 @@ func TestRow57HeldConnectionsDoNotBlockAProbe(t *testing.T) {
 				require.Equal(t, http.StatusOK, code)
 			}
 			require.LessOrEqual(t, open.most(), httpstatus.Limit+1, "more connections are open than there may be")
-			require.Eventually(t, func() bool { // so many requests for numbers may be carried out, and no more
+			require.Eventually(t, func() bool { // so many requests for /metrics may be carried out, and no more
 				code, _, text := s.ask(http.MethodGet, "/metrics")
 				return code == http.StatusOK && strings.Contains(text, "eldest_")
 			}, 20*time.Second, 10*time.Millisecond)
@@ -149,8 +149,8 @@ func TestRow57HeldConnectionsDoNotBlockAProbe(t *testing.T) {
 	}
 }
 
-// Row 57. Requests that are carried out are not cut for new connections while no more than
-// half of the connections have one, however long they take.
+// Row 57. Requests are not aborted for new connections while no more than half of the connections
+// have one, however long they take.
 //
 // Fails when the oldest connection is closed, whatever it is used for.
 func TestRow57RequestsAreNotCutForIdleConnections(t *testing.T) {
@@ -179,10 +179,10 @@ func TestRow57RequestsAreNotCutForIdleConnections(t *testing.T) {
 	require.LessOrEqual(t, open.most(), httpstatus.Limit+1, "more connections are open than there may be")
 }
 
-// Row 57. A new connection waits until the one that is closed for it has been there for a moment,
-// and no longer.
+// Row 57. A new connection waits until the one that is closed for it has existed for Moment, and no
+// longer.
 //
-// Fails when nobody waits.
+// Fails when new connections do not wait.
 func TestRow57ConnectionsHaveAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		track := httpstatus.Track()
@@ -211,10 +211,10 @@ func TestRow57ConnectionsHaveAMoment(t *testing.T) {
 	})
 }
 
-// Row 57. Clients that open a connection again as soon as it is closed leave others the time
-// to send a request and to read the answer.
+// Row 57. Clients that reconnect as soon as their connection is closed leave others the time to send
+// a request and to read the answer.
 //
-// Fails when new connections wait until there is room. It may fail when nobody waits before a
+// Fails when new connections wait for a free place. It may fail when they do not wait before a
 // connection is closed for another one.
 func TestRow57HoldersThatComeBack(t *testing.T) {
 	s, open := serveCounted(t)

@@ -1,36 +1,36 @@
-// Package httpstatus serves the status of one participant in one election over HTTP, where --http is
+// Package httpstatus serves the status of one participant in one election over HTTP, if --http is
 // given: to Prometheus, to load balancers, and to tools that supervise processes.
 //
-//	/         what there is
+//	/         the list of these paths
 //	/metrics  the numbers of package metrics, of the Go runtime and of the process; those of
 //	          calls where the participant is a node of a service
 //	/healthz  200 while the participant can do its work, else 503
 //	/leader   200 while this participant leads, else 503
 //
-// Not guaranteed: that /leader is still true when its answer has been read. It is for
-// routing; writes of a leader go through the guard.
+// Not guaranteed: that /leader is still true when its answer has been read. It is for routing; the
+// writes of a leader go through the guard.
 //
 // # Health
 //
-// A leader is healthy, and so is a follower, whose work is to wait. A participant whose renewals
-// fail is healthy for as long as its lease is certain, because nothing is lost yet and nothing that
-// one could do to the process would help. It is in trouble when it has had no living session for
-// longer than the grace: then it neither leads nor is queued, whether etcd cannot be reached,
-// refuses it, or it hangs. The answer says which. To restart a process that is in trouble costs
-// nothing, as it holds nothing; but while etcd cannot be reached it does not help, either.
+// A leader is healthy, and so is a follower, whose work is to wait. A participant whose renewals fail
+// is healthy for as long as its lease is certain, because nothing is lost yet and no action on the
+// process would help. It is in trouble when it has had no living session for longer than the grace:
+// then it neither leads nor is queued, because etcd cannot be reached, etcd refuses, or the process
+// hangs. The answer has the reason. A restart of a process that is in trouble costs nothing, because
+// it holds nothing; but while etcd cannot be reached it does not help, either.
 //
 // # Connections
 //
-// At most 32 connections are open at a time, and a new one is always accepted: another one is
-// closed for it. That is the one without a request for the longest time; or, if more than half
-// of them have a request, the one whose request takes the longest. So a liveness probe is
-// answered, also when clients hold many connections.
+// At most 32 connections are open at a time, and a new one is always accepted: another one is closed
+// for it. That is the one without a request for the longest time or, if more than half of them have a
+// request, the one whose request takes the longest. So a liveness probe is answered even when clients
+// hold many connections.
 //
 // Not guaranteed: that a request is answered while clients open thousands of connections a
 // second.
 //
 // # Addresses
 //
-// A port alone is on the loopback address: the status is not for everybody. 0.0.0.0:9301 makes it
-// visible from outside. There is no TLS and no password.
+// A port alone is on the loopback address, because the status is not public. With 0.0.0.0:9301 it can
+// be reached from outside. There is no TLS and no password.
 package httpstatus

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// For tests of what is bounded.
+// The bounds, for tests.
 const (
 	Limit  = limit
 	Moment = moment

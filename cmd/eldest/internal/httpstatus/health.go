@@ -21,11 +21,11 @@ type health struct {
 
 	mu      sync.Mutex
 	session *lease.Session
-	// since is when there was no living session any more, as far as is known: when the
-	// last one ended or began, or the start.
+	// since is the start of the time without a living session, as far as it is known: when the last
+	// one ended or began, or the start of the participant.
 	since time.Time
 	cause error
-	// resting is why there is no session on purpose, until again; "" is no such thing.
+	// resting is why there is no session on purpose, until again; "" if that is not so.
 	resting string
 	again   time.Time
 }
@@ -45,7 +45,7 @@ func (h *health) hooks() lease.Hooks {
 	}
 }
 
-// use has health look at a session from now on.
+// use sets the session that health checks from now on.
 func (h *health) use(s *lease.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,8 +69,8 @@ type healthAnswer struct {
 	Session string `json:"session"`
 	// Remaining is for how many seconds the lease is certain.
 	Remaining float64 `json:"remaining_seconds"`
-	// Without is for how many seconds there has been no living session; 503 once it is
-	// more than Grace.
+	// Without is how many seconds there has been no living session; the code is 503 once it is more
+	// than Grace.
 	Without float64 `json:"without_session_seconds,omitempty"`
 	Grace   float64 `json:"grace_seconds"`
 	Reason  string  `json:"reason,omitempty"`
@@ -121,5 +121,5 @@ func answer(w http.ResponseWriter, code int, body any) {
 	line, _ := json.Marshal(body) // texts and numbers: it cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, plain.JSON(string(line))+"\n") // who hung up needs no answer
+	_, _ = io.WriteString(w, plain.JSON(string(line))+"\n") // a client that has disconnected needs no answer
 }

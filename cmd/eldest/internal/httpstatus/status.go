@@ -27,8 +27,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Status is that of one participant in one election. Made by New, ended by Close. It is kept
-// whether it is served or not. All methods are safe for concurrent use.
+// Status is that of one participant in one election. New makes it, Close ends it. It is kept whether
+// it is served or not. All methods are safe for concurrent use.
 type Status struct {
 	election string
 	numbers  *metrics.Election
@@ -62,9 +62,9 @@ func Grace(ttl time.Duration) time.Duration { return max(2*ttl, 10*time.Second) 
 // ErrAddress is wrapped by Listen's errors.
 var ErrAddress = errors.New("want PORT or HOST:PORT, as in 9301 or 127.0.0.1:9301")
 
-// Listen listens where address says: "HOST:PORT", or "PORT" or ":PORT" for the loopback
-// address alone; port 0 is a free one. The error wraps ErrAddress where there is no such
-// address, and says what is wrong where it cannot be listened on.
+// Listen listens on an address: "HOST:PORT", or "PORT" or ":PORT" for the loopback address alone;
+// port 0 is a free one. The error wraps ErrAddress if it is no address, and names the reason if it
+// cannot be listened on.
 func Listen(address string) (net.Listener, error) {
 	host, port := "127.0.0.1", address
 	if strings.Contains(address, ":") {
@@ -86,9 +86,9 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// gathering bounds the requests for /metrics that are carried out at a time: those whose
-// connection was closed go on until they want to answer. It is more than there are
-// connections, so that such a request does not cost the next one its answer.
+// gathering bounds the requests for /metrics that are carried out at a time: a request whose
+// connection was closed goes on until it writes its answer. It is more than the number of
+// connections, so that such requests do not cause the next one to be refused.
 const gathering = 2 * limit
 
 // Serve begins to serve on a listener, which Close closes. It is called once at most.
@@ -105,7 +105,7 @@ func (s *Status) Serve(l net.Listener) {
 	}
 	open := connections{open: make(map[net.Conn]usage)}
 	server, served := &http.Server{
-		// What clients do wrong is theirs, and the command's lines are for programs.
+		// Errors of clients are not logged, because programs read the output of the command.
 		ErrorLog: log.New(io.Discard, "", 0),
 		Handler:  mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnState: open.track,
@@ -119,21 +119,21 @@ func (s *Status) Serve(l net.Listener) {
 	}()
 }
 
-// Hooks returns what feeds the status: for the session and the candidate, or for an elector.
-// They return at once.
+// Hooks returns the hooks that update the status: for the session and the candidate, or for an
+// elector. They return at once.
 func (s *Status) Hooks() hooks.Set {
 	return hooks.Tee(s.numbers.Hooks(), hooks.Set{Session: s.health.hooks()})
 }
 
-// Candidate shows a candidate. value is what it says of itself.
+// Candidate shows a candidate. value is what it publishes about itself.
 func (s *Status) Candidate(session *lease.Session, c *election.Candidate, value string) {
 	s.health.use(session)
 	s.numbers.AttachCandidate(session, c)
 	s.show(s.candidacy(c, value))
 }
 
-// Calls returns what feeds the numbers of calls, for a node of a service. They are shown from
-// Node on.
+// Calls returns the hooks that count the calls of a node of a service. The numbers are shown once
+// Node is called.
 func (s *Status) Calls() curator.Hooks { return s.calls.Hooks() }
 
 // Node is a node of a service, such as a *curator.Curator.
@@ -142,8 +142,8 @@ type Node interface {
 	metrics.Loaded
 }
 
-// Node shows a node of a service, whose status and load are known; leader answers at /leader.
-// It is called once.
+// Node shows a node of a service, with its status and load; leader answers at /leader. It is called
+// once.
 func (s *Status) Node(n Node, leader http.Handler) {
 	s.numbers.Attach(n)
 	s.calls.Attach(n)
@@ -157,8 +157,8 @@ func (s *Status) show(leader http.Handler) {
 	s.leader = leader
 }
 
-// Observe has the status know who leads and how many are queued, where it is served. That costs one
-// watch. The error wraps eldest.ErrInvalid.
+// Observe makes the status show who leads and how many candidates are queued, if it is served. That
+// costs one watch. The error wraps eldest.ErrInvalid.
 func (s *Status) Observe(client *clientv3.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,12 +172,12 @@ func (s *Status) Observe(client *clientv3.Client) error {
 	return err
 }
 
-// Rest says that there is no session for a while on purpose, and why: until the next one,
-// /healthz gives that as the reason.
+// Rest records that there is no session for a while on purpose, and why: until the next one, /healthz
+// gives that as the reason.
 func (s *Status) Rest(why string, pause time.Duration) { s.health.rest(why, pause) }
 
-// Close ends the observer and the server, and what is answered within half a second is
-// answered to the end. It waits for all goroutines.
+// Close ends the observer and the server. Requests that are answered within half a second are
+// completed. It waits for all goroutines.
 func (s *Status) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -197,7 +197,7 @@ func (s *Status) Close() {
 	<-s.served
 }
 
-// reading refuses what is no question, and forbids to keep an answer: each is for its moment.
+// reading refuses methods other than GET and HEAD, and forbids caching: an answer is only valid now.
 func reading(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -210,7 +210,7 @@ func reading(h http.Handler) http.Handler {
 	})
 }
 
-// serveContents lists what there is.
+// serveContents lists the paths.
 func (s *Status) serveContents(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = fmt.Fprintf(w, `a participant in the election %q
@@ -230,16 +230,16 @@ func (s *Status) serveLeader(w http.ResponseWriter, r *http.Request) {
 // leaderAnswer is the body of an answer at /leader: that of a curator's role handler.
 type leaderAnswer struct {
 	Role string `json:"role"`
-	// Node is what this candidate says of itself.
+	// Node is what this candidate publishes about itself.
 	Node string `json:"node"`
-	// Leader is what the leader says of itself, Address where it takes requests, if it
-	// says so, and Token its tenure. Empty and 0 while nobody is known.
+	// Leader is what the leader publishes about itself, Address where it accepts requests, if it
+	// publishes that, and Token its tenure. Empty and 0 while no leader is known.
 	Leader  string `json:"leader"`
 	Address string `json:"address"`
 	Token   int64  `json:"token"`
 }
 
-// candidacy answers at /leader for a candidate; before there is one, it is unknown.
+// candidacy answers at /leader for a candidate; before there is one, the role is unknown.
 func (s *Status) candidacy(c *election.Candidate, value string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		a := leaderAnswer{Role: "unknown", Node: value}
@@ -256,7 +256,7 @@ func (s *Status) candidacy(c *election.Candidate, value string) http.Handler {
 		observer := s.observer
 		s.mu.Unlock()
 		if now.Token != 0 && observer != nil {
-			// A follower follows another candidate: not itself, whose win is not proven yet.
+			// A follower follows another candidate, and not itself while its win is not proven yet.
 			if state := observer.State(); state.Kind == eldest.Led && state.Leader.Token != now.Token {
 				a.Role, a.Token = "following", int64(state.Leader.Token)
 				a.Leader, a.Address = whoIs(state.Leader.Value)
@@ -266,7 +266,7 @@ func (s *Status) candidacy(c *election.Candidate, value string) http.Handler {
 	})
 }
 
-// whoIs reads a leader's value: that of a node of a service, or any other.
+// whoIs decodes a leader's value: that of a node of a service, or any other.
 func whoIs(value []byte) (name, address string) {
 	if node, err := (identity.Protobuf{}).Decode(value); err == nil && node.NodeID != "" && node.TTL > 0 {
 		return node.NodeID, node.Address

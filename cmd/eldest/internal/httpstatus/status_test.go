@@ -49,7 +49,7 @@ func serveOn(t *testing.T, l net.Listener, grace time.Duration) *shown {
 	return s
 }
 
-// ask sends a request and returns what is answered.
+// ask sends a request and returns the answer.
 func (s *shown) ask(method, path string) (code int, header http.Header, body string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.at+path, nil)
@@ -73,7 +73,7 @@ func (s *shown) get(path string) (code int, object map[string]any) {
 	return code, object
 }
 
-// is holds what is answered at /leader.
+// is requires the answer at /leader.
 func (s *shown) is(code int, role, node, leader, address string, token eldest.Token) {
 	s.t.Helper()
 	got, object := s.get("/leader")
@@ -81,7 +81,7 @@ func (s *shown) is(code int, role, node, leader, address string, token eldest.To
 	require.Equal(s.t, map[string]any{"role": role, "node": node, "leader": leader, "address": address, "token": float64(token)}, object)
 }
 
-// until waits for something that is shown.
+// until waits until a path shows all parts.
 func (s *shown) until(path string, parts ...string) {
 	s.t.Helper()
 	etcdtest.Eventually(s.t, func() bool {
@@ -182,15 +182,15 @@ func TestAboutToLead(t *testing.T) {
 	s.is(503, "unknown", "v", "", "", 0)
 }
 
-// While etcd cannot be reached: healthy as long as the lease is certain, and for the grace after it;
-// then in trouble, with the reason; and healthy again with the next session. /leader says
-// 503 from the moment at which the lease is not certain any more.
+// While etcd cannot be reached, a participant is healthy as long as the lease is certain and for the
+// grace after it, then in trouble, with the reason; with the next session it is healthy again.
+// /leader answers 503 from the moment at which the lease is not certain any more.
 func TestHealthWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	ctx := etcdtest.Context(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
-	// Nobody misses so long a time as the grace, or that between a renewal that fails and the end.
+	// The loop sees the grace, and the time from a failed renewal to the end, because both are long.
 	const grace, ttl = 3 * time.Second, 5 * time.Second
 	s := serve(t, grace)
 	session, c := s.candidate(cli, "v", ttl)
@@ -214,7 +214,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 		}
 		require.NoError(t, ctx.Err())
 	}
-	// A look may fall between the first two, on a busy machine.
+	// On a busy machine there may be other states before these.
 	require.Equal(t, []string{"200 at-risk ok", "200 lost ok", "503 lost trouble"}, states[len(states)-3:])
 	require.Error(t, session.Err())
 	s.is(503, "unknown", "v", "", "", 0)
@@ -234,8 +234,8 @@ func TestHealthWithoutASession(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, code)
 }
 
-// A node's own status counts, and its own answer; and the numbers of calls are a node's: a candidate
-// has none.
+// The status and the answer at /leader are those of the node. Only a node has numbers of calls; a
+// candidate has none.
 func TestNode(t *testing.T) {
 	s := serve(t, time.Minute)
 	_, _, text := s.ask(http.MethodGet, "/metrics")
@@ -255,7 +255,7 @@ type fixed struct{}
 func (fixed) Status() elector.Status { return elector.Status{} }
 func (fixed) Load() curator.Load     { return curator.Load{Waiting: 3, Serving: 2} }
 
-// Only questions are answered, and a visitor is told what there is.
+// Only GET and HEAD are answered, and / lists the paths.
 func TestPaths(t *testing.T) {
 	s := serve(t, time.Minute)
 	_, _, contents := s.ask(http.MethodGet, "/")
@@ -276,8 +276,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Between two rounds there is no session on purpose, and the answer says why: until the
-// next session, and no longer.
+// Between two rounds there is no session on purpose. Until the next session, and no longer, the
+// answer has the reason.
 func TestRest(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	s := serve(t, time.Minute)
@@ -295,8 +295,8 @@ func TestRest(t *testing.T) {
 	require.NotContains(t, health["reason"], "exit code 3")
 }
 
-// After Close nobody answers, and a second one is harmless. What is not served has nothing to close,
-// and watches nothing.
+// After Close no request is answered, and a second Close is harmless. A status that is not served has
+// nothing to close, and opens no watch.
 func TestClose(t *testing.T) {
 	s := serve(t, time.Minute)
 	s.Close()
@@ -333,6 +333,6 @@ func TestListen(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	_, err = httpstatus.Listen(taken.Addr().String())
 	require.ErrorContains(t, err, "port 0 is", "what to do is said")
-	_, err = httpstatus.Listen("192.0.2.1:0") // of nobody's machine
+	_, err = httpstatus.Listen("192.0.2.1:0") // an address of no machine
 	require.Error(t, err)
 }

@@ -12,27 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group (version 2) in which the keeper starts processes. Everything
-// that they start is in it, too, and one write kills all of it: a process that forks, and
-// one that runs as another user, included. Owner and keeper each have it open, so that
-// neither needs the other, or a free file descriptor, to kill. A nil cgroup is empty.
+// cgroup is a control group (version 2) in which the keeper starts processes. All processes that
+// these start are in it, too, and one write kills all of them, including those that fork and those
+// that run as another user. Owner and keeper each have it open, so that neither needs the other, or a
+// free file descriptor, to kill. A nil cgroup is empty.
 type cgroup struct {
 	path              string
 	dir, kill, events int // file descriptors
 }
 
-// prefix is what the names of control groups begin with; the rest is a number.
+// prefix is the prefix of the names of control groups; the rest is a number.
 const prefix = "eldest-run-"
 
-// newCgroup makes a control group below that of this process, and removes those that are left
-// there.
+// newCgroup makes a control group below that of this process, and removes leftover ones there.
 func newCgroup() (c *cgroup, err error) {
 	parent, err := OwnCgroup()
 	if err != nil {
 		return nil, err
 	}
 	removeLeftovers(parent)
-	// Another process that does so now may find a new one before it is held.
+	// Another process that removes leftovers now may find a new one before it is locked.
 	for range 3 {
 		if c, err = makeCgroup(parent); err == nil {
 			break
@@ -55,9 +54,9 @@ func makeCgroup(parent string) (*cgroup, error) {
 
 func openCgroup(path string) (*cgroup, error) {
 	c := &cgroup{path: path, dir: -1, kill: -1, events: -1}
-	// The lock marks the group as one in use for as long as the descriptor is open: it goes with the
-	// processes that have it, however they end. The files come after that: if the group was removed
-	// just before, they are not there any more.
+	// The lock marks the group as in use for as long as the descriptor is open: it ends with the
+	// processes that have it, however they end. The files are opened after that: if the group was
+	// removed just before, they do not exist any more.
 	err := c.open(&c.dir, "", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil {
 		err = os.NewSyscallError("flock", unix.Flock(c.dir, unix.LOCK_SH|unix.LOCK_NB))
@@ -83,8 +82,8 @@ func (c *cgroup) open(fd *int, file string, how int) (err error) {
 	return nil
 }
 
-// removeLeftovers removes the control groups of owners and keepers that were killed together:
-// those below parent that nobody has locked, and in which no process is.
+// removeLeftovers removes the control groups of owners and keepers that were killed together: those
+// below parent that no process has locked, and that contain no process.
 func removeLeftovers(parent string) {
 	entries, _ := os.ReadDir(parent)
 	for _, entry := range entries {
@@ -123,8 +122,7 @@ func OwnCgroup() (string, error) {
 	return findCgroup(string(groups), string(mounts))
 }
 
-// findCgroup finds the directory in what the kernel lists as the groups of a process and as
-// its mounts.
+// findCgroup finds the directory in the kernel's lists of the groups and the mounts of a process.
 func findCgroup(groups, mounts string) (string, error) {
 	for line := range strings.Lines(groups) {
 		group, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
@@ -139,7 +137,7 @@ func findCgroup(groups, mounts string) (string, error) {
 				continue
 			}
 			below, err := filepath.Rel(unescape(words[3]), group)
-			// One that is outside of what the process may see has /.. in its path.
+			// A group outside of the process's cgroup namespace has /.. in its path.
 			if err == nil && filepath.IsLocal(below) && filepath.Clean(group) == group {
 				return filepath.Join(unescape(words[4]), below), nil
 			}
@@ -149,10 +147,10 @@ func findCgroup(groups, mounts string) (string, error) {
 	return "", errors.New("there are no control groups of version 2")
 }
 
-// unescape reads what mountinfo writes as octal numbers.
+// unescape decodes the octal numbers of mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// join has a process start in the group.
+// join makes a process start in the group.
 func (c *cgroup) join(attr *syscall.SysProcAttr) {
 	if c != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, c.dir
@@ -176,7 +174,7 @@ func (c *cgroup) populated() bool {
 	return bytes.Contains(buffer[:max(n, 0)], []byte("populated 1"))
 }
 
-// processes lists those in it, but not those in groups below it.
+// processes lists the processes in it, but not those in groups below it.
 func (c *cgroup) processes() (pids []int) {
 	if c == nil {
 		return nil
@@ -185,8 +183,8 @@ func (c *cgroup) processes() (pids []int) {
 	return numbers(string(data))
 }
 
-// remove removes it, with the groups that the program may have made below it, unless a
-// process is left there. It is not used any more.
+// remove removes it, with the groups that the program may have made below it, unless a process is
+// left there. It must not be used after that.
 func (c *cgroup) remove() {
 	if c != nil {
 		c.close()
@@ -200,7 +198,7 @@ func (c *cgroup) close() {
 	}
 }
 
-// rmdir removes a directory and those below it. It may be removed by others meanwhile.
+// rmdir removes a directory and those below it. Other processes may remove it meanwhile.
 func rmdir(path string) {
 	entries, _ := os.ReadDir(path)
 	for _, entry := range entries {

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
-// farewell writes to a file whether the process whose ID is in another one has ended.
+// farewell writes to a file whether a process, whose ID is in another file, has ended.
 func farewell(with []byte) func() error {
 	return func() error {
 		var pid int
@@ -35,7 +35,7 @@ func farewell(with []byte) func() error {
 	}
 }
 
-// own is an owner with a program, which it starts and then closes, or waits to be killed.
+// own is an owner: it starts a job with a program, and then closes it or waits to be killed.
 func own(file, then string) error {
 	j, err := start(func(s *job.Spec) { s.Farewell = []byte(file) })
 	if err != nil {
@@ -50,14 +50,14 @@ func own(file, then string) error {
 		return err
 	}
 	for _, err := os.Stat(file + ".pid"); err != nil; _, err = os.Stat(file + ".pid") {
-		time.Sleep(time.Millisecond) // else a farewell would fail
+		time.Sleep(time.Millisecond) // otherwise a farewell would fail
 	}
 	j.Close()
 	return nil
 }
 
-// TestFarewell: what is to be done for an owner is done when that has died, and after the program
-// has; and not for one that has ended its keeper.
+// TestFarewell: the farewell is called when the owner and the program have died, and not if the owner
+// has ended its keeper.
 func TestFarewell(t *testing.T) {
 	owner := func(t *testing.T, then string) (file string, owner *exec.Cmd) {
 		file = filepath.Join(t.TempDir(), "farewell")

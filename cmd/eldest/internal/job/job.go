@@ -18,14 +18,14 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// Job is the owner's side of one keeper, which runs at most one program. Made by Start,
-// ended by Close. All methods are safe for concurrent use. A process has one job at a
-// time: what a dead keeper leaves is found as this process's children.
+// Job is the owner's side of one keeper, which runs at most one program. Start makes it, Close ends
+// it. All methods are safe for concurrent use. A process has one job at a time: what a dead keeper
+// leaves is found among the children of this process.
 type Job struct {
 	keeper *exec.Cmd
 	starts chan func()
 	orders *os.File
-	// before are the children that this process had already, and that are not ours.
+	// before are the children that this process had already; they do not belong to the job.
 	before []int
 	// watching waits for the program's end; Close waits for it.
 	watching sync.WaitGroup
@@ -35,32 +35,32 @@ type Job struct {
 	// program has none.
 	cgroup    *cgroup
 	ungrouped error
-	// group is the program's process group while its ID cannot be another's; else 0.
+	// group is the program's process group while no other group can have its ID; else 0.
 	group int
 	pid   int // of the program, once it was started
-	// launched and hooked are for the answers to Launch and Run; nil while there is no question.
+	// launched and hooked receive the answers to Launch and Run; nil while no answer is awaited.
 	launched chan error
 	hooked   chan HookResult
 	end      End // valid once over is closed
-	// buried says that the keeper's process ID may be another's, dismissed that it was
+	// buried is true if another process may have the keeper's process ID, dismissed if the keeper was
 	// killed from here.
 	closing, buried, dismissed bool
 
 	warned chan struct{} // closed when the deadline is near
-	over   chan struct{} // closed when nothing runs any more and nothing will, but what is left
-	gone   chan struct{} // closed when the keeper is gone and nothing is left of it
+	over   chan struct{} // closed when nothing runs any more and nothing will, except what is left
+	gone   chan struct{} // closed when the keeper has ended and nothing is left of it
 }
 
-// ErrKeeper is returned where the keeper is gone, or does not obey.
+// ErrKeeper is returned if the keeper has ended, or does not respond.
 var ErrKeeper = errors.New("the keeper of the program is gone")
 
-// ErrLate is Launch's when the deadline that the keeper knew of was too near, or over.
-// Nothing was started, and Launch may be called again.
+// ErrLate is returned by Launch if the deadline that the keeper had was too near, or over. Nothing
+// was started, and Launch may be called again.
 var ErrLate = errors.New("the lease is about to run out")
 
-// Start starts a keeper: this executable with the given arguments, which must lead to
-// Keep. Its standard streams are those of the processes that it will start; nil is
-// /dev/null. It returns without waiting for the keeper.
+// Start starts a keeper: this executable with the given arguments, which must lead to a call of Keep.
+// Its standard streams are those of the processes that it will start; nil is /dev/null. Start returns
+// without waiting for the keeper.
 func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, error) {
 	path, err := self()
 	if err != nil {
@@ -75,7 +75,7 @@ func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, erro
 	}
 	keeper := exec.Command(path)
 	keeper.Args = args
-	if stdin != nil { // a nil file is not a nil stream
+	if stdin != nil { // a nil *os.File is not a nil interface
 		keeper.Stdin = stdin
 	}
 	if stdout != nil {
@@ -124,25 +124,25 @@ func (j *Job) start(spec Spec) (reports *os.File, err error) {
 	return reports, err
 }
 
-// SetDeadline tells the keeper of a new deadline. It does not block: a keeper that has not
-// read for so long that its pipe is full keeps the old one.
+// SetDeadline sends the keeper a new deadline. It does not block: a keeper that has not read for so
+// long that its pipe is full keeps the old one.
 func (j *Job) SetDeadline(d Deadline) { _ = j.tell(order{Deadline: &d}) }
 
-// Launch has the keeper start the program, with more in its environment. The channel gets nil when
-// it runs, or why it does not, before Over is closed: a keeper that is stopped starts nothing and
-// says nothing. A deadline must have been set, and be ahead; else it is ErrLate. Once at a time.
+// Launch has the keeper start the program, with env added to its environment. The channel receives
+// nil when it runs, or why it does not, before Over is closed: a stopped keeper starts nothing and
+// does not answer. A deadline must be set, and be ahead; else it is ErrLate. One call at a time.
 func (j *Job) Launch(env ...string) <-chan error {
 	return ask(j, &j.launched, startOrder{Env: env}, ErrKeeper)
 }
 
-// Run runs a hook, with more in its environment. The channel gets one result; if the job ends
-// first, that says so. Once at a time.
+// Run runs a hook, with env added to its environment. The channel receives one result, which is an
+// error if the job ends first. Only one call at a time.
 func (j *Job) Run(hook string, env ...string) <-chan HookResult {
 	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Err: ErrKeeper})
 }
 
-// ask has the keeper start something. The answer is gone if the keeper is. One whose pipe is full is
-// useless, and is killed.
+// ask has the keeper start something. The answer is gone if the keeper has ended. A keeper whose pipe
+// is full is useless, and is killed.
 func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
 	asked := make(chan T, 1)
 	j.mu.Lock()
@@ -153,7 +153,7 @@ func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
 		j.killKeeper()
 	}
 	select {
-	case <-j.gone: // it could not be answered
+	case <-j.gone: // there can be no answer
 		answer(j, question, gone)
 	default:
 		if err != nil {
@@ -163,7 +163,7 @@ func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
 	return asked
 }
 
-// answer answers a question that was asked, if there is one.
+// answer sends the answer that is awaited, if there is one.
 func answer[T any](j *Job, question *chan T, with T) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -194,7 +194,7 @@ func (j *Job) Signal(sig syscall.Signal) {
 func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
 	_ = j.tell(order{StopBy: Now() + grace})
 	j.Signal(sig)
-	j.Signal(unix.SIGCONT) // one that is stopped could not receive it
+	j.Signal(unix.SIGCONT) // a stopped process could not receive it
 }
 
 // Warned returns a channel that is closed when the keeper has sent SIGTERM because the
@@ -210,23 +210,22 @@ func (j *Job) Ungrouped() error {
 	return j.ungrouped
 }
 
-// Over returns a channel that is closed when the program has ended and nothing of it runs
-// any more, or nothing but what Left says.
+// Over returns a channel that is closed when the program has ended and nothing of it runs any more,
+// except what End.Left names.
 func (j *Job) Over() <-chan struct{} { return j.over }
 
-// End is how it ended.
+// End is how a job ended.
 type End struct {
 	// Status is how the program ended.
 	Status Status
-	// Lost is nil, or how the keeper came to be gone without having been told to go: an error that
-	// wraps ErrKeeper.
+	// Lost is nil, or how the keeper ended without being asked to: an error that wraps ErrKeeper.
 	Lost error
 	// Left is nil, or an error that wraps ErrLeft and says which processes could not be killed.
 	Left error
 }
 
-// End says how it ended. It means something once Over is closed; it blocks while what a dead keeper
-// left is dealt with.
+// End returns how the job ended. It is valid once Over is closed; it blocks while processes that a
+// dead keeper left are dealt with.
 func (j *Job) End() End {
 	j.mu.Lock()
 	buried := j.buried
@@ -239,10 +238,10 @@ func (j *Job) End() End {
 	return j.end
 }
 
-// Kill kills all that runs and returns when nothing does, or nothing but what Left says. The
-// program's groups, and what has left them, are killed at once, from here. A keeper that does
-// not confirm that nothing is left within the patience is killed as well, and what it leaves
-// is dealt with from here, for 10 s at most.
+// Kill kills all that runs and returns when nothing does, except what End.Left names. This process
+// kills the program's groups, and processes that have left them, at once. A keeper that does not
+// confirm within the patience that nothing is left is killed as well, and then this process deals
+// with what it leaves, for 10 s at most.
 func (j *Job) Kill(patience time.Duration) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -258,8 +257,8 @@ func (j *Job) Kill(patience time.Duration) {
 	<-j.over
 }
 
-// Close ends the keeper, and kills what runs. It returns when nothing is left, or nothing but
-// what Left says, after 11 s at the latest.
+// Close ends the keeper, and kills what runs. It returns when nothing is left, except what End.Left
+// names, after 11 s at the latest.
 func (j *Job) Close() {
 	j.mu.Lock()
 	again := j.closing
@@ -285,8 +284,8 @@ func (j *Job) killGroup() {
 	}
 }
 
-// killBelow kills what can be seen below the keeper. One look is not proof, for processes
-// start processes; it is for a keeper that is stopped, whose end takes a moment.
+// killBelow kills the processes that it finds below the keeper. One search is no proof, because
+// processes start processes; it is for a keeper that is stopped, whose end takes a moment.
 func (j *Job) killBelow() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -306,7 +305,7 @@ func (j *Job) killKeeper() {
 	_ = j.keeper.Process.Kill()
 }
 
-// tell sends an order. It does not wait for a keeper that does not read.
+// tell sends an order. It does not wait if the keeper does not read.
 func (j *Job) tell(o order) error { return subprocess.Offer(j.orders, line(o)) }
 
 // listen handles the keeper's reports until there can be none any more.
@@ -365,8 +364,8 @@ func (j *Job) handle(r report) {
 // attention is how long a keeper may take to notice that the program has ended.
 const attention = 5 * time.Second
 
-// attend has a keeper killed that does not notice the program's end: a keeper that is stopped would
-// otherwise keep the owner waiting for a program that has ended.
+// attend kills a keeper that does not notice the program's end: otherwise a stopped keeper would keep
+// the owner waiting for a program that has ended.
 func (j *Job) attend(program int) {
 	fd, err := subprocess.Open(program)
 	if err != nil {
@@ -389,30 +388,30 @@ func (j *Job) attend(program int) {
 	})
 }
 
-// howKeeperEnded says it of one that was waited for. The caller holds mu.
+// howKeeperEnded returns how a keeper that was waited for has ended. The caller holds mu.
 func (j *Job) howKeeperEnded() error {
 	how := "for an unknown reason"
 	if j.dismissed {
 		how = "it did not listen, and was killed"
-	} else if state := j.keeper.ProcessState; state != nil { // nil: waited for by somebody else
+	} else if state := j.keeper.ProcessState; state != nil { // nil: other code has waited for it
 		how = statusOf(unix.WaitStatus(state.Sys().(syscall.WaitStatus))).String()
 	}
 	return fmt.Errorf("%w: process %d, %s", ErrKeeper, j.keeper.Process.Pid, how)
 }
 
-// bury deals with what a keeper that is gone has left: nothing, if it ended as it should.
-// The program has died with it where there is a death signal; its children have become
-// ours.
+// bury deals with what a keeper that has ended leaves: nothing, if it ended as it should. The program
+// has died with it if there is a death signal; the program's children have become children of this
+// process.
 func (j *Job) bury() {
 	j.killGroup()
 	_ = j.keeper.Process.Kill()
 	j.mu.Lock()
 	j.buried = true
 	j.mu.Unlock()
-	_ = j.keeper.Wait() // it has handed its children over when this returns
+	_ = j.keeper.Wait() // when this returns, its children are children of this process
 	j.killGroup()
 	j.mu.Lock()
-	j.group = 0 // what is left of it is found as a child
+	j.group = 0 // what is left of it is found among the children
 	j.mu.Unlock()
 	status := Status{Unknown: true}
 	left := killUntilGone(j.cgroup, func() (pids []int, sure bool) {
@@ -425,7 +424,7 @@ func (j *Job) bury() {
 				status = statusOf(w)
 			}
 		}
-		return pids, sure // also those that have ended: what they have left is ours only now
+		return pids, sure // including those that have ended: their children became ours only now
 	})
 	answer(j, &j.hooked, HookResult{Err: ErrKeeper})
 	answer(j, &j.launched, ErrKeeper)
@@ -446,16 +445,16 @@ func (j *Job) bury() {
 	close(j.gone)
 }
 
-// giveUp is after how long processes that were sent SIGKILL, and are there still, are left
-// alone: they may not be killed, or cannot be, or start new ones faster than these are found.
+// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
+// may not be killed, or cannot be, or they start new ones faster than these are found.
 const giveUp = 10 * time.Second
 
-// ErrLeft says that processes are left that could not be killed.
+// ErrLeft means that processes are left that could not be killed.
 var ErrLeft = errors.New("not all processes of the program could be killed")
 
-// killUntilGone kills what is in a control group, and has kill do so with what it finds, until there
-// is nothing in either, or for giveUp; then the error wraps ErrLeft. kill returns what it has found,
-// and whether that is sure to be all.
+// killUntilGone kills the processes in a control group, and calls kill to kill those that it finds,
+// until there are none in either, or for giveUp; then the error wraps ErrLeft. kill returns the
+// processes that it has found, and whether these are certainly all.
 func killUntilGone(c *cgroup, kill func() (pids []int, sure bool)) error {
 	begun := time.Now()
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {

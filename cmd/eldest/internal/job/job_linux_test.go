@@ -22,7 +22,7 @@ import (
 
 const patience = clitest.Patience
 
-// TestMain is the keeper, too: this binary is what Start starts. And it is an owner that the tests
+// TestMain also runs this binary as the keeper, which Start starts, and as an owner that the tests
 // can kill.
 func TestMain(m *testing.M) {
 	switch {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// start starts a keeper that runs the shell commands that it is given by launch and by run.
+// start starts a keeper that runs the shell commands which launched and run give to it.
 func start(more ...func(*job.Spec)) (*job.Job, error) {
 	line := job.Shell(`eval "$RUN"`, 0)
 	spec := job.Spec{Program: line, Hooks: map[string]job.Command{"hook": line, "missing": {Path: "/no/such"}}, Env: os.Environ()}
@@ -74,7 +74,7 @@ func run(j *job.Job, text string) error {
 	return result.Failure()
 }
 
-// far is a deadline that does not come.
+// far is a deadline that is not reached.
 func far() job.Deadline { return at(job.Now() + time.Hour) }
 
 func at(kill time.Duration) job.Deadline { return job.Deadline{Term: kill, Kill: kill} }
@@ -120,8 +120,8 @@ func glob(t *testing.T, pattern string) (found []string) {
 	return found
 }
 
-// grouped tests both ways to find what a program has started: all that is in its control
-// group, in dir, and, where there is none, what it leaves to be adopted.
+// grouped runs a test with both ways to find what a program has started: all that is in its control
+// group, in dir, and, if there is none, all that it leaves to be adopted.
 func grouped(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Run("control group", func(t *testing.T) { test(t, clitest.Enter(t, clitest.Cgroup(t))) })
 	t.Run("no control group", func(t *testing.T) {
@@ -130,7 +130,7 @@ func grouped(t *testing.T, test func(t *testing.T, dir string)) {
 	})
 }
 
-// What a program has ended by is reported, also as a shell reports it.
+// The status of a program is reported, also in the form of a shell.
 func TestStatus(t *testing.T) {
 	for text, want := range map[string]struct {
 		status job.Status
@@ -149,7 +149,7 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, want.exit, status.Exit())
 		require.Equal(t, want.words, status.String())
 		require.Equal(t, text == "exit 0", status.OK())
-		j.Signal(syscall.SIGUSR1) // to nobody
+		j.Signal(syscall.SIGUSR1) // no process receives it
 		j.Close()
 		j.Close()
 		require.False(t, alive(pid))
@@ -159,7 +159,7 @@ func TestStatus(t *testing.T) {
 	require.Empty(t, job.Promises(), "Linux keeps them all")
 }
 
-// Without a deadline, or with one that is over, no program is started; with a new one it is.
+// Without a deadline, or with one that is over, no program is started; after a new one it is.
 func TestLaunchIsTooLate(t *testing.T) {
 	for name, first := range map[string]job.Deadline{"none": {}, "over": {Term: 1, Kill: job.Now() + time.Hour}} {
 		t.Run(name, func(t *testing.T) {
@@ -176,13 +176,13 @@ func TestLaunchIsTooLate(t *testing.T) {
 }
 
 // family is a program with one child in its process group and one that has left it. Each runs the
-// text and then goes on; all ignore SIGTERM, unless the text traps it.
+// text and then loops; all ignore SIGTERM, unless the text traps it.
 func family(text string) string {
 	one := `trap "" TERM; ` + text + `; while :; do sleep 0.01; done`
 	return fmt.Sprintf("(setsid sh -c '%s' &); sh -c '%s' & %s", one, one, one)
 }
 
-// The deadline: SIGTERM first, to all of the group, then SIGKILL to those who have left it, too.
+// At the deadline: SIGTERM to all of the group, then SIGKILL, also to processes that have left it.
 func TestDeadline(t *testing.T) {
 	grouped(t, func(t *testing.T, _ string) {
 		pids, terms := t.TempDir()+"/pids", t.TempDir()+"/terms"
@@ -192,7 +192,7 @@ func TestDeadline(t *testing.T) {
 		j.SetDeadline(job.Deadline{Term: kill - 1900*time.Millisecond, Kill: kill})
 		<-j.Warned()
 		require.Less(t, job.Now(), kill, "INVALID: a machine too slow to tell TERM from KILL")
-		// There is no way back.
+		// A new deadline does not undo it.
 		j.SetDeadline(far())
 		require.Equal(t, syscall.SIGKILL, over(t, j).Signal)
 		require.GreaterOrEqual(t, job.Now(), kill)
@@ -202,8 +202,8 @@ func TestDeadline(t *testing.T) {
 }
 
 // However a job ends, and whichever of owner and keeper does the work, nothing of it is left: no
-// process, and no control group, nor one that the program has made below it. Program and hooks are in
-// the group from their first instruction on.
+// process, no control group, and no group that the program has made below it. Program and hooks are
+// in the group from their first instruction on.
 func TestEnd(t *testing.T) {
 	grouped(t, func(t *testing.T, dir string) {
 		for name, c := range map[string]struct {
@@ -218,7 +218,7 @@ func TestEnd(t *testing.T) {
 			"keeper stopped, and closed": {func(j *job.Job, keeper int) { halt(t, keeper); j.Close() }, ""},
 		} {
 			t.Run(name, func(t *testing.T) {
-				other := exec.Command("sleep", "1000") // is not the job's to kill
+				other := exec.Command("sleep", "1000") // the job must not kill it
 				require.NoError(t, other.Start())
 				defer func() { _, _ = other.Process.Kill(), other.Wait() }()
 				j, groups := startJob(t), dir+"/eldest-run-*"
@@ -254,7 +254,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// A keeper that is stopped holds up nothing, also when its pipe is full of orders.
+// A keeper that is stopped blocks nothing, even when its pipe is full of orders.
 //
 // Fails when orders wait for the keeper.
 func TestStoppedKeeperHoldsUpNothing(t *testing.T) {
@@ -278,8 +278,8 @@ func TestStoppedKeeperHoldsUpNothing(t *testing.T) {
 	require.ErrorContains(t, j.End().Lost, "did not listen")
 }
 
-// What is run has an environment that is longer than a pipe, and no text. A hook beside the program ends
-// with it.
+// What is run has an environment that is longer than a pipe, and that is not text. A hook beside the
+// program ends with it.
 func TestHook(t *testing.T) {
 	j := startJob(t, func(s *job.Spec) { s.Env = append(s.Env, "BIG="+strings.Repeat("\xff", 100<<10)) })
 	require.NoError(t, run(j, "test $(printf %s $BIG | wc -c) = 102400"))
@@ -295,8 +295,7 @@ func TestHook(t *testing.T) {
 	require.Equal(t, syscall.SIGKILL, over(t, j).Signal)
 }
 
-// Orphans that end are waited for: a program that makes many does not fill the table of
-// processes.
+// Orphans that end are waited for: a program that makes many does not fill the process table.
 func TestOrphansAreWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pids")
 	j := launched(t, `for i in 1 2 3 4 5; do (sh -c 'echo $$ >> `+path+`' &); done; exec sleep 1000`)
@@ -319,10 +318,10 @@ func TestChildrenWithoutLists(t *testing.T) {
 	require.ElementsMatch(t, slowly, quickly)
 }
 
-// A keeper that finds the program's start and the kill in its pipe, both of them, starts
+// A keeper that finds both the order to start the program and the order to kill in its pipe starts
 // nothing.
 //
-// Fails when it obeys one order after the other.
+// Fails when it executes one order after the other.
 func TestKeeperStartsNothingThatIsToBeKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pid")
 	j := startJob(t)
@@ -342,8 +341,8 @@ func TestKeeperStartsNothingThatIsToBeKilled(t *testing.T) {
 	<-killed
 }
 
-// Kill reaches the program's process group without a keeper and without a list of processes,
-// which cannot be read for want of a file descriptor.
+// Kill reaches the program's process group without a keeper and without a list of processes, which
+// cannot be read because no file descriptor is free.
 //
 // Fails when it kills only what it finds in lists.
 func TestKillReachesTheProcessGroup(t *testing.T) {
@@ -380,11 +379,11 @@ func TestKillReachesTheProcessGroup(t *testing.T) {
 	}
 }
 
-// A group in which no process can be started is left out, and that is said.
+// A control group in which no process can be started is not used, and that is reported.
 func TestCgroupThatCannotBeUsed(t *testing.T) {
 	dir := clitest.Enter(t, clitest.Cgroup(t))
 	j := startJob(t)
-	require.NoError(t, run(j, "true")) // it is open by now
+	require.NoError(t, run(j, "true")) // the group is open by now
 	for _, group := range glob(t, dir+"/eldest-run-*") {
 		require.NoError(t, syscall.Rmdir(group))
 	}
@@ -415,10 +414,10 @@ func TestFindCgroup(t *testing.T) {
 	}
 }
 
-// A control group that is left is removed by the next job: if it is ours, if nobody has it
+// The next job removes a control group that is left, if it is one of eldest's, if no process has it
 // open any more, and if no process is in it or below it.
 //
-// Fails when what is left stays, and when anything else is removed.
+// Fails when the leftover stays, and when anything else is removed.
 func TestLeftoverIsRemoved(t *testing.T) {
 	dir := clitest.Enter(t, clitest.Cgroup(t))
 	group := func(name string) string {
@@ -450,8 +449,8 @@ func TestLeftoverIsRemoved(t *testing.T) {
 	require.NoError(t, <-waiting.Launch("RUN=grep -q ^0::.*/eldest-run- /proc/self/cgroup"))
 	require.NoError(t, waiting.Ungrouped(), "the group of a job that waits was removed")
 	require.Zero(t, over(t, waiting).Code)
-	// The second one first: it knows of the first one's keeper. The other way round this process's
-	// children are all dealt with as the first one's.
+	// next is closed first: it excludes the keeper of the other job. In the other order that job
+	// would deal with all children of this process as its own.
 	next.Close()
 	waiting.Close()
 	require.Len(t, glob(t, dir+"/eldest-run-[0-9]*"), 2, "the groups of jobs that have ended are left")

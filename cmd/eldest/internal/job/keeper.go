@@ -17,11 +17,11 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// specFD is where the keeper finds its Spec.
+// specFD is the file descriptor of the keeper's Spec.
 const specFD = subprocess.ReportsFD + 1
 
-// keeper is the state of the keeper's process. One goroutine owns it: nothing in it waits
-// for anything but poll, so that nothing can come between a deadline and the kill.
+// keeper is the state of the keeper's process. One goroutine owns it and blocks only in poll, so that
+// nothing can come between a deadline and the kill.
 type keeper struct {
 	spec   Spec
 	orders subprocess.Orders
@@ -30,17 +30,17 @@ type keeper struct {
 	wake   *os.File // readable when a child may have ended
 	cgroup *cgroup  // nil where there is none
 
-	// dismissed says that the owner lives on.
+	// dismissed is true if the owner has ended the job and lives on.
 	dismissed bool
 	deadline  Deadline
-	// stopBy is when the program is killed whatever the deadline says; 0 is never.
+	// stopBy is when the program is killed, whatever the deadline is; 0 is never.
 	stopBy time.Duration
-	// program is nil before its start. Invariant: waited for after the owner's Reap, or
-	// at the end, and until then its ID and that of its group are its own.
+	// program is nil before its start. Invariant: it is waited for after the owner's Reap, or at the
+	// end; until then no other process or group has its ID.
 	program *child
 	hook    *hook // nil while none runs
-	// cleared says that nothing runs and nothing will; stuck is not nil if something was
-	// left after all.
+	// cleared is true when nothing runs and nothing will; stuck is not nil if something was left
+	// after all.
 	cleared bool
 	stuck   error
 }
@@ -52,21 +52,21 @@ type hook struct {
 	timedOut bool
 }
 
-// Keep is the keeper's whole life: it obeys orders until the owner is gone, and ends with
-// nothing left below it, or with an error that says what could not be killed. Only a process
-// that Start started may call it, first thing.
+// Keep runs the keeper. It executes orders until the owner is gone, and returns when no process is
+// left below it, or with an error that says what could not be killed. Only a process that Start
+// started may call it, before anything else.
 //
-// prepare is called with Spec.Farewell, if there is one. What it returns is called if the owner has
-// died without Close, is dead, and nothing of the program runs any more; never else. Keep returns
-// its error.
+// prepare is called with Spec.Farewell, if there is one. The function that it returns is called only
+// if the owner has died without Close, is dead, and no process of the program runs any more. Keep
+// returns its error.
 func Keep(prepare func(with []byte) (farewell func() error)) error {
 	if err := subprocess.Inherit(); err != nil {
 		return errors.New("this command is the part of \"eldest run\" that watches over the program; it is started by it and by nobody else")
 	}
 	settle()
-	// Signals to a whole process group, as service managers send them, ask for the program's orderly
-	// end, which is the owner's business; what is caught is not ignored by the processes that are
-	// started.
+	// Service managers send signals to a whole process group to ask for the orderly end of the
+	// program; that is the task of the owner. The signals are caught and not ignored, because
+	// processes that are started would ignore them, too.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
@@ -121,9 +121,9 @@ func (k *keeper) prepare() error {
 	return nil
 }
 
-// starter returns where processes are started: on one system thread that lives as long as
-// the process, because the kernel ties the death signal to the thread and not to the
-// process, and Go ends threads as it likes.
+// starter returns a channel for functions that start processes. They are run on one thread that lives
+// as long as the process, because the kernel ties the death signal to the thread and not to the
+// process, and Go can end its threads at any time.
 func starter() chan func() {
 	starts := make(chan func())
 	go func() {
@@ -135,8 +135,8 @@ func starter() chan func() {
 	return starts
 }
 
-// step does what is due, and waits for something to do. It returns false when the owner is gone, or
-// has to deal with what this process could not kill.
+// step does what is due, and waits for the next event. It returns false when the owner is gone, or
+// when the owner has to deal with processes that this process could not kill.
 func (k *keeper) step() bool {
 	wake := int(k.wake.Fd())
 	limit := k.alarm.set(k.due(Now()))
@@ -151,8 +151,8 @@ func (k *keeper) step() bool {
 		var drained [64]byte
 		_, _ = unix.Read(wake, drained[:])
 	}
-	// Orders before what is due: a keeper that was stopped for a while finds newer deadlines there,
-	// and need not kill what is in good order.
+	// Orders are read before the next call of due: a keeper that was stopped for a while finds newer
+	// deadlines there, and need not kill a program that is in good order.
 	if fds[0].Revents != 0 && !k.read() {
 		return false
 	}
@@ -160,7 +160,7 @@ func (k *keeper) step() bool {
 	return k.stuck == nil
 }
 
-// due does what is due at the reading now, and returns when something is next; 0 is never.
+// due does what is due at the reading now, and returns the time of the next action; 0 is never.
 func (k *keeper) due(now time.Duration) (next time.Duration) {
 	sooner := func(at time.Duration) {
 		if at > 0 && (next == 0 || at < next) {
@@ -189,11 +189,11 @@ func (k *keeper) due(now time.Duration) (next time.Duration) {
 		if now < k.deadline.Term {
 			sooner(k.deadline.Term)
 		} else {
-			// From here on there is no way back: a program that was told to end does so,
-			// or is killed, even if the lease is renewed after all.
+			// This is final: a program that was asked to end does so or is killed, even if the lease
+			// is renewed after all.
 			k.stopBy = k.deadline.Kill
 			_ = unix.Kill(-k.program.pid, unix.SIGTERM)
-			_ = unix.Kill(-k.program.pid, unix.SIGCONT) // one that is stopped could not receive it
+			_ = unix.Kill(-k.program.pid, unix.SIGCONT) // a stopped process could not receive it
 			k.report(report{Warned: true})
 		}
 	}
@@ -204,16 +204,16 @@ func (k *keeper) due(now time.Duration) (next time.Duration) {
 	return next
 }
 
-// read obeys the orders that are there. It returns false when there can be no more of them.
+// read executes the orders that are there. It returns false when there can be no more of them.
 func (k *keeper) read() bool {
 	lines, more, err := k.orders.Read()
 	orders := make([]order, len(lines))
 	for i, line := range lines {
 		if json.Unmarshal(line, &orders[i]) != nil {
-			return false // a broken pipe of orders is as good as none
+			return false // an invalid order counts as the end of the pipe
 		}
 	}
-	// A keeper that was stopped may find the order to start something and that to kill: by now
+	// A keeper that was stopped may find the order to start something and the order to kill: by now
 	// another candidate may lead.
 	over := slices.ContainsFunc(orders, func(o order) bool { return o.Kill })
 	for _, o := range orders {
@@ -228,7 +228,7 @@ func (k *keeper) read() bool {
 
 var errOver = errors.New("the keeper's work is done")
 
-// refuse says that a process is not started: the owner waits for an answer.
+// refuse reports that a process is not started: the owner waits for an answer.
 func (k *keeper) refuse(s *startOrder, why error) {
 	if s.Hook == "" {
 		k.report(report{Refused: why.Error()})
@@ -287,9 +287,9 @@ func (k *keeper) start(s *startOrder) {
 	}
 }
 
-// fork starts a process as the head of a process group of its own, in the control group if
-// that is possible. The program alone has the keeper's stdin, which is its owner's: a hook
-// must not read what is meant for it.
+// fork starts a process as the leader of a process group of its own, in the control group if that is
+// possible. Only the program has the keeper's stdin, which is that of the owner: a hook must not read
+// the input of the program.
 func (k *keeper) fork(c Command, program bool, env []string) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -317,7 +317,7 @@ func (k *keeper) fork(c Command, program bool, env []string) (pid int, err error
 	if err == nil || k.cgroup == nil {
 		return pid, err
 	}
-	// The error may be of the program as well as of the control group.
+	// The program or the control group may be the cause of the error.
 	why := err
 	attr.Sys = mortal()
 	if fork(); err == nil {
@@ -326,7 +326,7 @@ func (k *keeper) fork(c Command, program bool, env []string) (pid int, err error
 	return pid, err
 }
 
-// collect waits for all processes below that have ended, other than the program.
+// collect waits for all child processes that have ended, other than the program.
 func (k *keeper) collect() {
 	if h := k.hook; h != nil {
 		if w, ok := waitedFor(h.pid); ok {
@@ -334,7 +334,7 @@ func (k *keeper) collect() {
 			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut}})
 		}
 	}
-	below, _ := children() // what is not seen now is seen later
+	below, _ := children() // a child that is missed now is found later
 	for _, pid := range below {
 		if !k.isProgram(pid) && (k.hook == nil || k.hook.pid != pid) {
 			_, _ = waitedFor(pid)
@@ -346,15 +346,15 @@ func (k *keeper) isProgram(pid int) bool {
 	return k.program != nil && !k.program.gone && k.program.pid == pid
 }
 
-// finish kills all that is below, and tells the owner when nothing runs any more.
+// finish kills all processes below, and reports to the owner when nothing runs any more.
 func (k *keeper) finish() {
 	if k.stuck = k.clear(); k.stuck == nil {
 		k.report(report{Cleared: true})
 	}
 }
 
-// clear kills all that is below, and returns nil when nothing runs any more, or else, after
-// some time, what is left.
+// clear kills all processes below. It returns nil when nothing runs any more or, after some time, an
+// error that names what is left.
 func (k *keeper) clear() error {
 	k.cleared = true
 	if k.program != nil {
@@ -365,8 +365,8 @@ func (k *keeper) clear() error {
 	}
 	return killUntilGone(k.cgroup, func() (pids []int, sure bool) {
 		k.collect()
-		// The program before the list: what it leaves becomes ours with its end, and a list that was
-		// read before that does not have it.
+		// The program is checked before the list is read: its children become children of this
+		// process when it ends, and a list that was read before that does not have them.
 		ended := k.program == nil || k.program.ended() && k.program.alone()
 		pids, sure = children()
 		pids = slices.DeleteFunc(pids, k.isProgram)
@@ -380,7 +380,7 @@ func (k *keeper) clear() error {
 	})
 }
 
-// report tells the owner. One that does not read is stopped or gone, and will find out.
+// report sends a report to the owner. If the owner does not read, it is stopped or gone.
 func (k *keeper) report(r report) { _, _ = unix.Write(subprocess.ReportsFD, line(r)) }
 
 // waitedFor waits for a child that has ended.

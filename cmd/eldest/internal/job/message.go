@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spec is what a keeper is told when it is started: what it may run, and what it does at the end. It
-// is written to a file that the keeper inherits, so that orders are short and never wait for room in
+// Spec is what a keeper receives when it is started: what it may run, and what it does at the end. It
+// is written to a file that the keeper inherits, so that orders are short and never wait for space in
 // a pipe.
 type Spec struct {
 	Program Command
-	// Hooks are run beside the program, or before it, one at a time. They are named.
+	// Hooks are run beside the program, or before it, one at a time. The keys are their names.
 	Hooks map[string]Command
-	// Env is the environment of all of these. What is known later comes with Launch and Run.
+	// Env is the environment of all of these. Launch and Run add what is known later.
 	Env []string
-	// Farewell is for Keep's caller, if the owner has died; nil is nothing to do.
+	// Farewell is for prepare of Keep, for when the owner has died; nil if there is nothing to do.
 	Farewell []byte
 	// Cgroup is the path of the control group in which processes are started. Start sets it.
 	Cgroup string
@@ -42,32 +42,32 @@ func Shell(text string, limit time.Duration) Command {
 
 // Deadline is when a program must have ended, as readings of Now.
 type Deadline struct {
-	// Term is when it is sent SIGTERM, Kill when SIGKILL; Term is not after Kill, and
-	// where both are the same there is no SIGTERM.
+	// Term is when SIGTERM is sent, Kill when SIGKILL is sent. Term is not after Kill; if both are
+	// the same, there is no SIGTERM.
 	Term time.Duration `json:"term"`
 	Kill time.Duration `json:"kill"`
 }
 
-// order is one line from the owner to its keeper. Orders are obeyed one after another.
+// order is one line from the owner to its keeper. Orders are executed one after another.
 type order struct {
 	// Deadline replaces the one before, unless that has begun to take effect.
 	Deadline *Deadline `json:"deadline,omitempty"`
 	// Start starts the program ("") or a hook.
 	Start *startOrder `json:"start,omitempty"`
-	// StopBy is a reading of Now: the program has been told to end and is killed then,
-	// whatever deadlines may follow.
+	// StopBy is a reading of Now: the program has been asked to end and is killed then, whatever
+	// deadlines may follow.
 	StopBy time.Duration `json:"stop_by,omitempty"`
 	// Kill kills everything, now.
 	Kill bool `json:"kill,omitempty"`
-	// Dismissed says that the owner lives on.
+	// Dismissed means that the owner has ended the job and lives on.
 	Dismissed bool `json:"dismissed,omitempty"`
-	// Reap says that the owner will not signal the program's group any more.
+	// Reap means that the owner will not signal the program's group any more.
 	Reap bool `json:"reap,omitempty"`
 }
 
 type startOrder struct {
 	Hook string   `json:"hook,omitempty"`
-	Env  []string `json:"env,omitempty"` // more of it; short, and text
+	Env  []string `json:"env,omitempty"` // added to Spec.Env; short, and text
 }
 
 // report is one line from the keeper to its owner.
@@ -76,15 +76,15 @@ type report struct {
 	Started int `json:"started,omitempty"`
 	// Refused is why the program was not started.
 	Refused string `json:"refused,omitempty"`
-	// Late says that it was not started because of the deadline.
+	// Late means that it was not started because of the deadline.
 	Late bool `json:"late,omitempty"`
 	// Ungrouped is why a process was started outside of the control group.
 	Ungrouped string `json:"ungrouped,omitempty"`
-	// Warned says that the deadline is near and the program has been sent SIGTERM.
+	// Warned means that the deadline is near and the program has been sent SIGTERM.
 	Warned bool `json:"warned,omitempty"`
 	// Hook is how a hook ended, or why it did not start.
 	Hook *hookReport `json:"hook,omitempty"`
-	// Cleared says that nothing runs any more; the program was not waited for yet.
+	// Cleared means that nothing runs any more; the program was not waited for yet.
 	Cleared bool `json:"cleared,omitempty"`
 	// Reaped is how the program ended.
 	Reaped *Status `json:"reaped,omitempty"`
@@ -109,17 +109,17 @@ func line(message any) []byte {
 type Status struct {
 	// Code is the exit code; 0 after a signal.
 	Code int `json:"code"`
-	// Signal is what killed it; 0 is none.
+	// Signal is the signal that killed it; 0 is none.
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// Unknown says that it cannot be known: the keeper died.
+	// Unknown means that the status cannot be known, because the keeper died.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// OK reports whether the process says that it succeeded.
+// OK reports whether the process succeeded.
 func (s Status) OK() bool { return s == Status{} }
 
-// Exit is the exit code as a shell reports it: 128 and the signal after a signal; 255
-// where it is unknown.
+// Exit is the exit code as a shell reports it: 128 plus the number of the signal after a signal; 255
+// if it is unknown.
 func (s Status) Exit() int {
 	switch {
 	case s.Unknown:
@@ -130,7 +130,7 @@ func (s Status) Exit() int {
 	return s.Code
 }
 
-// String says it in words.
+// String renders it for people.
 func (s Status) String() string {
 	switch {
 	case s.Unknown:

@@ -19,8 +19,8 @@ func Promises() []string { return nil }
 // Now reads the clock of all deadlines: the same one in all processes of the machine.
 func Now() time.Duration { return read(unix.CLOCK_BOOTTIME) }
 
-// alarm is a descriptor that is readable once Now has reached a reading. It wakes the
-// keeper after a suspend as well, unlike a limit on the time that poll waits.
+// alarm is a descriptor that is readable once Now has reached a reading. It wakes the keeper after a
+// suspend as well, unlike the timeout of poll.
 type alarm struct{ fd int }
 
 func newAlarm() (alarm, error) {
@@ -46,9 +46,9 @@ func scratch() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "memory"), nil
 }
 
-// settle makes the calling process adopt the orphans among its descendants, and gives it
-// a name of its own: a user who kills all processes named eldest, and the keeper with them,
-// leaves the program's children to nobody.
+// settle makes the calling process adopt the orphans among its descendants, and gives it a name of
+// its own: if a user who kills all processes named eldest killed the keeper, too, no process would
+// adopt the program's children.
 func settle() {
 	_ = adopt()
 	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
@@ -57,16 +57,16 @@ func settle() {
 // adopt makes the calling process the parent of orphans among its descendants.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// mortal are the attributes of a process that dies with its parent, at the head of a session
-// and a group of its own. Of a session: a process in the session of a terminal, but not in the
-// group that the terminal listens to, would be stopped, and lead for ever, as soon as it read from
-// the terminal or set it up.
+// mortal are the attributes of a process that dies with its parent and is the leader of a session and
+// a process group of its own. Without the session it would be in that of a terminal but not in the
+// terminal's foreground group: it would be stopped, and lead for ever, as soon as it read from the
+// terminal or set it up.
 func mortal() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// woken are the attributes of a keeper: in a group of its own, because what a terminal
-// sends goes to the owner, and woken by the owner's death.
+// woken are the attributes of a keeper: a process group of its own, because the signals of a terminal
+// are for the owner, and SIGCONT as the signal for the owner's death.
 func woken() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGCONT}
 }
@@ -74,9 +74,9 @@ func woken() *syscall.SysProcAttr {
 // self is the executable of this process, even if its file was replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// children lists the children of this process, those that have ended included. If it is
-// not sure that these are all, a caller who wants none to be left has to look again: a table of
-// files that is full is no proof.
+// children lists the children of this process, including those that have ended. If sure is false, the
+// list may be incomplete, and a caller that wants none to be left has to try again: an empty list is
+// no proof when, for instance, the table of files is full.
 func children() (pids []int, sure bool) { return childrenOf(os.Getpid()) }
 
 // below lists the descendants of a process.
@@ -114,16 +114,16 @@ func numbers(text string) (all []int) {
 	return all
 }
 
-// over says of an error that the process or thread has ended.
+// over reports whether the error means that the process or thread has ended.
 func over(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// listed reports whether the kernel lists children; most are built so.
+// listed reports whether the kernel lists children; most kernels are built so.
 var listed = sync.OnceValue(func() bool {
 	_, err := os.Stat("/proc/thread-self/children")
 	return err == nil
 })
 
-// askAll asks every process for its parent.
+// askAll lists the children of a process by reading the parent of every process.
 func askAll(parent int) (pids []int, sure bool) {
 	entries, err := os.ReadDir("/proc")
 	sure = err == nil
@@ -147,13 +147,13 @@ func askAll(parent int) (pids []int, sure bool) {
 	return pids, sure
 }
 
-// child is the program: waited for in two steps.
+// child is the program. It is waited for in two steps.
 type child struct {
 	pid  int
-	gone bool // it was waited for, and its ID may be another's
+	gone bool // it was waited for, and another process may have its ID
 }
 
-// ended reports whether it has ended. Its ID, and that of its group, stay its own.
+// ended reports whether it has ended. It keeps its ID, and that of its group.
 func (c *child) ended() bool {
 	if c.gone {
 		return true
@@ -170,11 +170,11 @@ func (c *child) killGroup() {
 	}
 }
 
-// alone reports whether its group has no other members. On Linux they are adopted, and
-// seen as children.
+// alone reports whether its group has no other members. On Linux they are adopted, and found as
+// children.
 func (c *child) alone() bool { return true }
 
-// wait waits for the end and gives the ID back.
+// wait waits for the end and releases the ID.
 func (c *child) wait() Status {
 	var w unix.WaitStatus
 	c.gone = true

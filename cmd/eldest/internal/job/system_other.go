@@ -23,7 +23,7 @@ func Promises() []string {
 // Now reads the clock of all deadlines: the same one in all processes of the machine.
 func Now() time.Duration { return read(unix.CLOCK_MONOTONIC) }
 
-// alarm is nothing here: poll waits as long as it must, by the clock that it has.
+// alarm does nothing here: poll waits as long as it must, by the clock that it has.
 type alarm struct{ fd int }
 
 func newAlarm() (alarm, error) { return alarm{-1}, nil }
@@ -40,7 +40,7 @@ func scratch() (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-// cgroup is what Linux has to kill all of a program in one step.
+// cgroup does nothing here. On Linux it kills all of a program in one step.
 type cgroup struct{ path string }
 
 func newCgroup() (*cgroup, error)         { return nil, nil }
@@ -53,7 +53,7 @@ func (*cgroup) remove()                   {}
 func settle()                             {}
 func adopt() error                        { return nil }
 func self() (string, error)               { return os.Executable() }
-func children() (pids []int, sure bool)   { return nil, true } // only those that it has started are known
+func children() (pids []int, sure bool)   { return nil, true } // only children that it has started are known
 func below(int) []int                     { return nil }
 func woken() *syscall.SysProcAttr         { return &syscall.SysProcAttr{Setpgid: true} }
 
@@ -61,13 +61,13 @@ func woken() *syscall.SysProcAttr         { return &syscall.SysProcAttr{Setpgid:
 // death signal.
 func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// child is the program. To learn of its end is to wait for it, here: between that and the
-// moment at which the owner knows of it, the ID of its group is free. Systems hand out IDs in a row,
-// so it takes the start of tens of thousands of processes in that moment for it to be another's.
+// child is the program. Here its end is noticed only by waiting for it: from then until the owner is
+// notified, the ID of its group is free. Systems assign IDs in sequence, so another process can get
+// that ID only if tens of thousands of processes are started in that moment.
 type child struct {
 	pid    int
 	gone   bool // it was waited for
-	done   bool // and so was what is left of its group
+	done   bool // its group must not be signaled any more
 	status Status
 }
 

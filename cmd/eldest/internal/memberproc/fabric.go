@@ -20,27 +20,23 @@ type Link struct {
 	To   string `json:"to"`
 }
 
-// Held counts what a cut link has held back since the process started: requests
-// and pieces of streams.
+// Held is how many requests and pieces of streams a cut link has held back since the process started.
 type Held struct {
 	Link
 	Count int64 `json:"count"`
 }
 
-// Route tells the fabric about one peer.
+// Route is how the fabric reaches one peer.
 type Route struct {
 	// Name is the peer's member name.
 	Name string `json:"name"`
-	// Host is the ip:port by which members know the peer, Real where it
-	// listens.
+	// Host is the ip:port that members use for the peer, Real the one where it listens.
 	Host string `json:"host"`
 	Real string `json:"real"`
 }
 
-// fabric is the forward proxy through which one member reaches its peers. It
-// carries what the member sends (requests) and what comes back on the same
-// connection (responses); what peers send in requests of their own passes their
-// fabrics.
+// fabric is the forward proxy through which one member reaches its peers. It carries the requests of
+// the member, and the responses to them; requests of the peers pass their own fabrics.
 type fabric struct {
 	self   string
 	routes map[string]Route // by Host
@@ -84,8 +80,7 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 		Transport: &gatedTransport{fabric: f, base: f.base},
 		// Raft's streams are responses that never end: pass on each piece.
 		FlushInterval: -1,
-		// A peer that is not there is everyday business here, and etcd logs
-		// it on both sides.
+		// A peer that cannot be reached is normal here, and etcd logs it on both sides.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	f.proxy = proxy
@@ -96,11 +91,10 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 
 // ServeHTTP passes a request on to the peer that it is for.
 //
-// One request is refused at once: before it starts, a new member asks the others
-// whether they have started already. Where all start together, the others listen
-// but do not answer yet, and the question hangs until its timeout of a second, for
-// each of them in turn. Members of a new cluster are new all together, so the
-// answer is known.
+// One request is refused at once: before it starts, a new member checks whether the others have
+// started already. If all start together, the others listen but do not answer yet, and the request
+// waits for its timeout of a second, for each of them in turn. All members of a new cluster are new,
+// so the answer is known.
 func (f *fabric) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch _, ok := f.routes[r.URL.Host]; {
 	case !ok:
@@ -112,8 +106,7 @@ func (f *fabric) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set makes exactly the given links cut. It returns when nothing that has not
-// passed yet can pass.
+// set cuts exactly the given links. When it returns, nothing that has not passed yet can pass them.
 func (f *fabric) set(cut []Link) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,14 +176,14 @@ func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if err := in.pass(ctx); err != nil {
-		_ = resp.Body.Close() // the caller has gone
+		_ = resp.Body.Close() // the caller has given up
 		return nil, err
 	}
 	resp.Body = &gatedBody{ReadCloser: resp.Body, gate: in, ctx: ctx}
 	return resp, nil
 }
 
-// gatedBody lets what was read wait at the gate before it is handed on.
+// gatedBody makes data that was read wait at the gate before it is returned.
 type gatedBody struct {
 	io.ReadCloser
 	gate *link

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const peerHost = "192.0.2.2:2380"
 
-// peered starts the fabric of m1, whose peer m2 is handler, and returns a client
-// that goes through it as etcd's do.
+// peered starts the fabric of m1, whose peer m2 is handler, and returns a client that uses the fabric
+// as etcd's clients do.
 func peered(t *testing.T, handler http.HandlerFunc) (*fabric, *http.Client) {
 	t.Helper()
 	peer := httptest.NewServer(handler)

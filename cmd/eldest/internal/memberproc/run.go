@@ -22,10 +22,9 @@ type ready struct {
 	ID    string `json:"id"`
 }
 
-// Run runs one member with the given arguments until in ends, the member fails or ctx
-// ends. It changes the process's environment (HTTP_PROXY) and is meant to be all
-// that the process does. Exit is called at the end of in, in the middle of
-// whatever goes on.
+// Run runs one member with the given arguments until in ends, the member fails or ctx ends. It
+// changes the process's environment (HTTP_PROXY) and is meant to be the only thing that the process
+// does. At the end of in it calls os.Exit, whatever else is going on.
 func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	cfg, routes, err := configure(args)
 	if err != nil {
@@ -44,8 +43,8 @@ func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 
 	lines := &lineWriter{enc: json.NewEncoder(out)}
-	// Before the member starts: a parent may cut links of a member that never
-	// becomes ready, and may die at any time.
+	// This starts before the member: a parent may cut links of a member that never becomes ready, and
+	// may die at any time.
 	go func() {
 		serve(in, lines, fab)
 		os.Exit(0)
@@ -116,14 +115,13 @@ func serve(in io.Reader, out *lineWriter, fab *fabric) {
 			r.Held = fab.counts()
 		}
 		if out.write(r) != nil {
-			return // nobody listens any more
+			return // the parent does not read any more
 		}
 	}
 }
 
-// useProxy sends the peers' traffic, and nothing of anybody else's, through the
-// fabric. It must run before the first HTTP request of the process, because
-// net/http reads the environment once.
+// useProxy sends the traffic to peers, and no other, through the fabric. It must run before the first
+// HTTP request of the process, because net/http reads the environment once.
 func useProxy(url string) error {
 	for _, name := range []string{"NO_PROXY", "no_proxy", "REQUEST_METHOD"} {
 		if err := os.Unsetenv(name); err != nil {

@@ -22,7 +22,7 @@ func Fit(text string) bool {
 	return true
 }
 
-// Line returns a text as it is if it is fit, else quoted. What was quoted is fit.
+// Line returns a fit text as it is, and any other one quoted. A quoted text is fit.
 func Line(text string) string {
 	if Fit(text) {
 		return text
@@ -30,9 +30,8 @@ func Line(text string) string {
 	return strconv.Quote(text)
 }
 
-// Lines leaves the ends of lines and tabs as they are, and writes what else is not fit as
-// in a string of Go, without quotes around it: for texts that are ours but for what they
-// were told.
+// Lines keeps line ends and tabs, and escapes all other characters that are not fit as in a string of
+// Go, without quotes around it: for texts of eldest that include text from outside.
 func Lines(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -49,8 +48,8 @@ func Lines(text string) string {
 	return b.String()
 }
 
-// JSON writes, in a text of JSON, what is not fit with the escapes of JSON: it means the
-// same. encoding/json does so for the first 32 characters only.
+// JSON writes the characters of a JSON text that are not fit as JSON escapes, which mean the same.
+// encoding/json does so for the first 32 characters only.
 func JSON(data string) string {
 	if Fit(strings.TrimSuffix(data, "\n")) {
 		return data
@@ -70,9 +69,9 @@ func JSON(data string) string {
 	return b.String()
 }
 
-// Texts replaces by Line all texts that *v is made of, in place: strings in structs, slices
-// and maps, keys of maps among them. Whatever is added to v is not forgotten. v must be a
-// pointer to what has no cycles and no unexported texts.
+// Texts replaces every string in *v by Line of it, in place: strings in structs, slices and maps, and
+// the keys of maps. Fields that are added to v need no change here. v must be a pointer to a value
+// without cycles and without unexported strings.
 func Texts(v any) { texts(reflect.ValueOf(v).Elem()) }
 
 func texts(v reflect.Value) {

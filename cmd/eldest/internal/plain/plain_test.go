@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// unfit is one of each kind of what a terminal, or a reader, would take for something else.
+// unfit has one of each kind of text that a terminal or a reader would misinterpret.
 var unfit = map[string]string{
 	"escape": "\x1b[2J", "bell": "\a", "carriage return": "paid\rnot", "back space": "a\b", "delete": "\x7f", "NUL": "\x00",
 	"title": "\x1b]0;owned\x07", "clipboard": "\x1b]52;c;cm0gLXJmCg==\x07", "8-bit CSI": "\u009b31m", "8-bit CSI, raw": "\x9b31m",
@@ -41,7 +41,7 @@ func TestUnfit(t *testing.T) {
 	require.Equal(t, "a\tb\n", Lines("a\tb\n"))
 }
 
-// JSON means the same, and has nothing in it that is not fit.
+// JSON means the same, and contains only fit characters.
 func TestJSON(t *testing.T) {
 	for name, text := range unfit {
 		for _, indent := range []string{"", "\t"} {

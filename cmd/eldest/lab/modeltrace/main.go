@@ -44,20 +44,20 @@ func run(in io.Reader, out io.Writer, title, claim string) error {
 type step struct {
 	who string // A, B, C, etcd or outside; empty for a tick
 	did string
-	// name is the bar of begin and end, the message of send and recv.
+	// name is the bar of begin and end, or the message of send and recv.
 	name string
-	// to is where a message is sent.
+	// to is the receiver of a message.
 	to string
-	// text is what it says: of a call what is asked; of sure the number.
+	// text is the text of the step: of a call the request, of sure the number.
 	text string
-	// reply is what a call is answered.
+	// reply is the reply to a call.
 	reply string
 }
 
 var candidate = regexp.MustCompile(`\bc[0-9]\b`)
 
-// parse reads a trace. Lines that do not begin with "~" are an error: what is drawn
-// must be all that there was. Candidates are called A, B, C in the order in which they appear.
+// parse reads a trace. A line that does not begin with "~" is an error: the diagram must show every
+// step. Candidates are called A, B, C in the order in which they appear.
 func parse(in io.Reader) (steps []step, err error) {
 	names := map[string]string{}
 	lines := bufio.NewScanner(in)
@@ -110,14 +110,14 @@ func parseLine(line string) (s step, ok bool) {
 // row is the distance between two steps, in pixels.
 const row = 30
 
-// trace is a drawing in the making, and what is open in it.
+// trace is a drawing in progress, with its open bars and messages.
 type trace struct {
 	*diagram.Sheet
-	// bars maps who and which to where the bar began; only those that are open.
+	// bars maps participant and bar to the position where the bar began; only open bars.
 	bars map[[2]string]int
-	// sent maps messages that are under way to their sending and where they left.
+	// sent maps the names of messages in flight to their send steps and start positions.
 	sent map[string]departure
-	last string // what the step before did
+	last string // the kind of the previous step
 }
 
 type departure struct {
@@ -125,7 +125,7 @@ type departure struct {
 	y int
 }
 
-// draw writes a sequence diagram. It is the same for the same steps.
+// draw writes a sequence diagram. The same steps give the same diagram.
 func draw(out io.Writer, steps []step, title, claim string) error {
 	lanes := []string{diagram.Etcd}
 	for _, s := range steps {
@@ -144,7 +144,7 @@ func draw(out io.Writer, steps []step, title, claim string) error {
 		}
 		d.last = s.did
 	}
-	// What is still open: bars go on to the end of the drawing, messages do not arrive in it.
+	// Open bars end at the end of the drawing; messages in flight do not arrive.
 	d.Y += row / 2
 	for _, who := range lanes {
 		d.end(who, "key")
@@ -210,7 +210,7 @@ func (d *trace) step(s step) error {
 	return nil
 }
 
-// sure says how long a leader is sure for. At 0 it leads no more.
+// sure draws how long a leader is sure that it leads. At 0 it no longer leads.
 func (d *trace) sure(s step) {
 	if _, leads := d.bars[[2]string{s.who, "leads"}]; !leads {
 		return
@@ -228,10 +228,10 @@ func (d *trace) sure(s step) {
 	}
 }
 
-// beside is where a text begins that is beside the bars of a lifeline.
+// beside returns where a text beside the bars of a lifeline begins.
 func beside(x int) int { return x + 2*diagram.BarWidth + 4 }
 
-// note is a box. What comes from outside is done to etcd.
+// note draws a box. An event from outside is drawn at etcd.
 func (d *trace) note(who, text string) {
 	look := "note"
 	if who == "outside" {
@@ -246,7 +246,7 @@ func (d *trace) note(who, text string) {
 	d.Y += row / 2
 }
 
-// end ends a bar, if it is open: that of the key is left of the lifeline, the other one right.
+// end ends a bar, if it is open. The bar of the key is left of the lifeline, the other one right.
 func (d *trace) end(who, name string) {
 	at := [2]string{who, name}
 	from, open := d.bars[at]

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// drawn draws a trace: a well-formed document, and the same one each time.
+// drawn draws a trace, and checks that the document is well-formed and the same each time.
 func drawn(t *testing.T, lines ...string) string {
 	t.Helper()
 	draw := func() string {
@@ -43,7 +43,7 @@ func wellFormed(t *testing.T, doc string) {
 	}
 }
 
-// Each kind of line means what the package comment says.
+// Each kind of line is parsed as the package comment describes.
 func TestParse(t *testing.T) {
 	steps, err := parse(strings.NewReader(strings.Join([]string{
 		"~ c1 begin key", "~ c1 call put key, who is older? => token 1", "~ c0 send r0 lease?", "~ etcd recv r0",
@@ -65,8 +65,8 @@ func TestParse(t *testing.T) {
 	}, steps)
 }
 
-// What cannot be drawn is an error, and nothing is written: a step that is silently left out would make the
-// diagram a lie.
+// A trace that cannot be drawn is an error, and nothing is written: a diagram that omits a step
+// would be wrong.
 func TestRefuses(t *testing.T) {
 	for name, trace := range map[string]string{
 		"nothing":              "",
@@ -82,8 +82,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What is still open when the trace ends is drawn to the end; a bar ends once, and one that never began is not drawn.
-// Texts are escaped. At its deadline a candidate leads no more, before it knows.
+// What is open when the trace ends is drawn to the end; a bar ends once, and a bar that never began is not
+// drawn. Texts are escaped. At its deadline a candidate no longer leads, even if it has not noticed.
 func TestDraws(t *testing.T) {
 	doc := drawn(t, "~ c0 begin leads", "~ c0 note leads", "~ c0 send w1 <x>", "~ c1 send r1 y", "~ c1 begin key", "~ c0 begin key")
 	for _, text := range []string{"&lt;x&gt; (under way)", "y (under way)", "G1: a &lt; b"} {
@@ -102,7 +102,7 @@ func TestDraws(t *testing.T) {
 	require.NotEmpty(t, bar.FindString(doc))
 }
 
-// The committed diagrams are documents, and each names the guarantee that breaks.
+// The committed diagrams are well-formed, and each names the guarantee that is violated.
 func TestCommittedDiagrams(t *testing.T) {
 	files, err := filepath.Glob("../../../../docs/model/*.svg")
 	require.NoError(t, err)
@@ -111,6 +111,6 @@ func TestCommittedDiagrams(t *testing.T) {
 		doc, err := os.ReadFile(file)
 		require.NoError(t, err)
 		wellFormed(t, string(doc))
-		require.Regexp(t, `violated: (G[1-8]|T)\b`, string(doc)) // T is what a transfer promises
+		require.Regexp(t, `violated: (G[1-8]|T)\b`, string(doc)) // T is the guarantee of a transfer
 	}
 }

@@ -48,7 +48,7 @@ var styles = map[string]string{"": "", "0": "", "1": "bold", "2": "dim", "31": "
 
 var sgr = regexp.MustCompile(`\x1b\[(\d*)m`)
 
-// readTerminal takes lines with SGR apart.
+// readTerminal splits text into lines, and each line into pieces of one SGR style.
 func readTerminal(text string) (lines [][]piece, err error) {
 	style := ""
 	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n") {
@@ -76,7 +76,7 @@ func readTerminal(text string) (lines [][]piece, err error) {
 	return lines, nil
 }
 
-// plain is a line without its styles.
+// plain returns a line without its styles.
 func plain(line []piece) string {
 	var b strings.Builder
 	for _, p := range line {
@@ -85,10 +85,10 @@ func plain(line []piece) string {
 	return b.String()
 }
 
-// steps are the parts of the demo that the picture has, by the beginnings of their first lines.
+// steps are the parts of the demo that the picture shows, by the beginnings of their first lines.
 var steps = []string{"eldest demo", "2.", "4.", "Hand-overs", "Checked", "All of it held"}
 
-// choose keeps some parts, parts being what empty lines separate, with dots for those that are left out.
+// choose keeps some parts, which are separated by empty lines, and puts dots in place of the others.
 func choose(lines [][]piece, parts []string) (shown [][]piece, err error) {
 	keep, dots := false, false
 	for i, line := range lines {

@@ -8,14 +8,14 @@ import (
 	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
-// panel is one question of the chart, with the answers of some contenders and a scale of its own.
+// panel is one question of the chart, with the answers of some contenders and its own scale.
 type panel struct {
 	Title string
 	Y     float64
 	Bars  []bar
 }
 
-// bar is one answer.
+// bar is the answer of one contender.
 type bar struct {
 	Contender, Name, Label string
 	Y, Length              float64
@@ -24,12 +24,12 @@ type bar struct {
 
 var names = map[string]string{"eldest": "Eldest", "concurrency": "etcd's package", "floor": "no protocol"}
 
-// questions are those of the chart: where Eldest is quicker, where it is right, and where it is slower.
+// questions are those of the chart: where Eldest is faster, where it is correct, and where it is slower.
 var questions = []struct {
 	title, run, regime, metric string
 	n                          int
 	contenders                 []string
-	// say makes value and label of a result.
+	// say returns the value and the label of a result.
 	say func(*bench.Result) (float64, string)
 }{
 	{"A leader resigns right after the next one has queued: until that one leads", "bench-handover", "queued", "win", 2, []string{"eldest", "concurrency", "floor"}, milliseconds},
@@ -50,8 +50,8 @@ func share(r *bench.Result) (float64, string) {
 	return float64(r.Sum) / float64(r.Rounds), fmt.Sprintf("%d of %d", r.Sum, r.Rounds)
 }
 
-// readPanels reads what the questions ask for from the runs on record, which must have been measured in
-// one set-up.
+// readPanels reads the answers to the questions from the reference runs, which must have been
+// measured in one set-up.
 func readPanels(root string) (panels []panel, setup string, err error) {
 	for _, q := range questions {
 		var r bench.Report

@@ -42,7 +42,7 @@ func run(root, eldest string) error {
 	return nil
 }
 
-// draw makes the pictures from what is in the repository, by their names.
+// draw makes the pictures from the files of the repository. The keys are file names.
 func draw(root string) (map[string][]byte, error) {
 	lines, err := readCast(filepath.Join(root, "docs", "pictures", "demo.cast"))
 	if err != nil {
@@ -72,7 +72,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"add": func(a, b float64) float64 { return a + b },
 }).Parse(source))
 
-// number writes a length with two digits at most.
+// number formats a length with two decimal places at most.
 func number(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
 }

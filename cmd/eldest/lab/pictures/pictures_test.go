@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const root = "../../../.."
 
-// What is committed is what the recording and the results make.
+// The committed pictures are those that the recording and the results give.
 func TestPicturesAreCurrent(t *testing.T) {
 	pictures, err := draw(root)
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 	}
 }
 
-// Acts and checks of the recording are those that the demo has now.
+// The steps and checks of the recording are those of the current demo.
 func TestRecordingIsOfThisDemo(t *testing.T) {
 	var sources strings.Builder
 	for _, folder := range []string{"demo", "story"} {
@@ -90,8 +90,7 @@ func TestChoose(t *testing.T) {
 	require.ErrorContains(t, err, `begins with "one"`)
 }
 
-// Bars are as long as their values say, and a result that is missing is an error and no
-// bar.
+// Bars are as long as their values, and a missing result is an error.
 func TestChart(t *testing.T) {
 	svg, err := chart([]panel{{Title: "t", Bars: []bar{{Contender: "eldest", value: 1}, {Contender: "concurrency", value: 4}}}}, "")
 	require.NoError(t, err)

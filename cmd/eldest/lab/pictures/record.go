@@ -13,11 +13,11 @@ import (
 	"github.com/creack/pty"
 )
 
-// columns and rows of the terminal on which the demo is recorded.
+// columns and rows are the size of the terminal on which the demo is recorded.
 const columns, rows = 130, 40
 
-// record plays the demo on a terminal of its own and writes an asciicast. It blocks
-// until the demo has ended.
+// record runs the demo on a terminal of its own and writes an asciicast. It blocks until the demo
+// has ended.
 func record(eldest, path string) error {
 	cmd := exec.Command(eldest, "demo")
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
@@ -26,7 +26,7 @@ func record(eldest, path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = terminal.Close() }() // all that was printed has been read
+	defer func() { _ = terminal.Close() }() // all output has been read
 	file, err := os.Create(path)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func record(eldest, path string) error {
 			}
 		}
 	}
-	// A terminal whose last process has gone is an I/O error on Linux.
+	// On Linux, reading from a terminal whose last process has ended fails with EIO.
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
 		err = nil
 	}

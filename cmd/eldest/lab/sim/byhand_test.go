@@ -20,8 +20,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// plain is a plan written by hand, of participants that join one after the other and of which nothing is drawn.
-// All steps are over some time before everything heals.
+// plain is a plan written by hand: participants join one after the other, and nothing is drawn. All
+// steps end some time before everything heals.
 func plain(impl contender.Contender, members int, ttl time.Duration, steps ...step) *plan {
 	p := &plan{style: ordinary, seed: 1, impl: impl, ttl: ttl, tempo: usual, steps: steps}
 	p.steps = append(p.steps, step{at: p.over() + 10*time.Second, verb: compact})
@@ -31,7 +31,7 @@ func plain(impl contender.Contender, members int, ttl time.Duration, steps ...st
 	return p
 }
 
-// violated are the invariants that a scenario violated.
+// violated counts the violations of a scenario by invariant.
 func violated(r *result) map[string]int {
 	found := map[string]int{}
 	for _, v := range r.violations {
@@ -40,10 +40,10 @@ func violated(r *result) map[string]int {
 	return found
 }
 
-// A candidate of etcd's package whose key was deleted, or whose lease was revoked, while it waited is elected all the
-// same when the leader leaves: where the harness does not find that, it proves nothing.
+// A candidate of etcd's package whose key was deleted, or whose lease was revoked, while it was
+// queued is still elected when the leader leaves: a harness that does not find that proves nothing.
 func TestFindsPhantomWins(t *testing.T) {
-	for v, while := range map[verb]time.Duration{remove: 2 * time.Second, revoke: 0} { // revoked: before its next renewal tells it
+	for v, while := range map[verb]time.Duration{remove: 2 * time.Second, revoke: 0} { // revoked: before its next renewal fails
 		r := play(t, plain(concurrency(t), 2, 10*time.Second,
 			step{at: 10 * time.Second, verb: v, role: aWaiter}, step{at: 10*time.Second + while + time.Millisecond, verb: resign, pick: 0}))
 		require.Contains(t, violated(r), "I4", "%v", r)
@@ -53,8 +53,8 @@ func TestFindsPhantomWins(t *testing.T) {
 	}
 }
 
-// Of 40 cuts of a leader of etcd's package, anywhere between two renewals, each ends with the old leader still sure of itself
-// while the new one leads: it is notified after the key's deletion.
+// In each of 40 partitions of a leader of etcd's package, at any time between two renewals, the old
+// leader is still sure to lead while the new one leads: it is notified after the key's deletion.
 func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
 	for i := range 40 {
 		at := 5*time.Second + time.Duration(i)*50*time.Millisecond
@@ -64,8 +64,8 @@ func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
 	}
 }
 
-// A session that counts from the replies of its renewals, and not from when they were sent, outlives its lease where
-// replies come late and then nothing comes any more: here with next to no margin, and a cut after such a reply.
+// A session that counts from the replies of its renewals, and not from when they were sent, outlives its
+// lease if replies come late and then stop: here with next to no margin, and a cut after such a reply.
 func TestFindsDeadlinesFromReplies(t *testing.T) {
 	late := contender.Ours{Lease: func(cfg *lease.Config) {
 		client := cfg.Lease.(*clientv3.Client)
@@ -91,8 +91,8 @@ func TestFindsDeadlinesFromReplies(t *testing.T) {
 	}
 }
 
-// countsFromReplies has a renewal's TTL begin where its reply came, to the second: replies
-// have whole ones.
+// countsFromReplies makes a renewal's TTL begin at its reply, to the second: replies have whole
+// seconds.
 type countsFromReplies struct{ clientv3.Lease }
 
 func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
@@ -106,9 +106,9 @@ func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseI
 	return &late, nil
 }
 
-// A leader that was stopped until its lease had expired and another one led is not sure
-// at its first use after that: whether it first looks, or first takes in what arrived
-// meanwhile, a reply to a renewal among it. A stop that is shorter than the lease costs nothing.
+// A leader that was stopped until its lease had expired and another candidate led is not sure at its first
+// use after that: neither if it first checks whether it leads, nor if it first processes what arrived
+// meanwhile, such as the reply to a renewal. A stop that is shorter than the lease has no effect.
 func TestStoppedLeader(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		stop := step{at: 5 * time.Second, verb: freeze, role: theLeader, point: "renewal", after: true, gone: true, asked: asked, lasts: 20 * time.Second}
@@ -116,7 +116,7 @@ func TestStoppedLeader(t *testing.T) {
 		require.Empty(t, r.found(), "%v", r)
 		require.Equal(t, 1, r.struck["leader stopped past its lease"], "%v", r)
 		require.Zero(t, r.struck["first use after a stop: sure"], "%v", r)
-		if asked { // else its end may have been reported before it was asked
+		if asked { // otherwise its end may be reported before the check
 			require.Equal(t, 1, r.struck["first use after a stop: not sure"], "%v", r)
 		}
 		stop.point, stop.lasts = "", 3*time.Second
@@ -127,7 +127,7 @@ func TestStoppedLeader(t *testing.T) {
 	}
 }
 
-// Without faults a transfer past others succeeds, and the checkers have something to judge.
+// Without faults a transfer past other candidates succeeds, and there is something to judge.
 func TestTransferWithoutFaults(t *testing.T) {
 	p := plain(contender.Ours{}, 4, 5*time.Second, step{at: 3 * time.Second, verb: transfers, role: aWaiter, pick: 1, keep: true, lasts: 10 * time.Second})
 	for i := range p.members {
@@ -137,7 +137,7 @@ func TestTransferWithoutFaults(t *testing.T) {
 	require.Empty(t, r.found(), "%v", r)
 	require.Equal(t, 1, r.struck["transferred past others"], "%v", r)
 
-	// A report that the order was kept, where it was not, is found out.
+	// A false report that the order was kept is found.
 	for i, e := range r.history.Events {
 		if e.Kind == oracle.Transferred {
 			require.Len(t, e.Tokens, 2)
@@ -147,13 +147,13 @@ func TestTransferWithoutFaults(t *testing.T) {
 	require.NotEmpty(t, oracle.Transfers(r.history))
 }
 
-// etcd is away for half an hour. By then gRPC's own pause before it connects again has
-// grown to two minutes; all the same, with a client that was made with no options, nodes
-// are back within ten seconds. Fails when nobody has the client connect anew.
+// etcd is down for half an hour. By then gRPC's own pause before it connects again has grown to two
+// minutes; nevertheless, with a client that was made without options, nodes are back within ten
+// seconds. Fails if the library does not make the client reconnect.
 func TestBackSoonAfterALongOutage(t *testing.T) {
 	r := play(t, plain(nodes{}, 3, 5*time.Second, step{at: 5 * time.Second, verb: outage, lasts: 30 * time.Minute}))
 	require.Empty(t, r.found(), "%v", r)
-	before := map[oracle.Kind]int{} // everything heals
+	before := map[oracle.Kind]int{} // events before everything heals
 	for _, e := range r.history.Events {
 		if e.Kind == oracle.Healed {
 			break
@@ -164,7 +164,7 @@ func TestBackSoonAfterALongOutage(t *testing.T) {
 	require.Equal(t, 2, before[oracle.Won], "%v", r)
 }
 
-// A clock runs at its rate for those that read it. That of a stopped process stands still, and then jumps to where it would be.
+// A clock runs at its rate for its readers. That of a stopped process stops, and then jumps ahead.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, slow, read := newClock(0), newClock(0.9), 10*time.Second
@@ -176,7 +176,7 @@ func TestClock(t *testing.T) {
 		c.stop()
 		slow.stop()
 		time.Sleep(time.Minute)
-		c.stop() // again: it stands where it stood
+		c.stop() // again: the reading stays
 		require.EqualValues(t, 1, slow.ran(), "it stands still")
 		require.Equal(t, read, c.Now())
 		c.jump()
@@ -184,8 +184,8 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// A suite in which one kind of fault never took effect says so; a small one is excused the
-// rare kinds.
+// A suite in which one kind of fault never took effect is invalid; only a small suite may lack rare
+// kinds.
 func TestSuiteNamesWhatNeverTookEffect(t *testing.T) {
 	full := func(scenarios int) *ledger {
 		l := newLedger()
@@ -219,7 +219,7 @@ func TestSuiteNamesWhatNeverTookEffect(t *testing.T) {
 	require.Empty(t, judged(l, contender.Ours{}))
 }
 
-// Every seed is in one job, and styles come forward alike.
+// Each seed is in one job, and all styles progress at the same rate.
 func TestJobs(t *testing.T) {
 	seen, last := map[string]int{}, map[style]int{}
 	all := jobs(map[style]int{quiet: 2}, map[style]int{ordinary: 120, dense: 8, quiet: 6})
@@ -234,8 +234,8 @@ func TestJobs(t *testing.T) {
 		require.Greater(t, i, len(all)/2, "%s is over too soon", st)
 	}
 
-	// What is done is not done again; what a worker could not do is an error, and no file
-	// is left that would count as done.
+	// A completed job is not run again; a job that fails returns an error, and leaves no file that
+	// would count as complete.
 	dir, nobody := t.TempDir(), job{ordinary, 7, 1}
 	line, err := json.Marshal(outcome{Style: ordinary, Seed: 7, sum: sum{Scenarios: 1, Violations: map[string]int{"I1": 2}, Found: map[string]*found{"I1": {1, []string{"ordinary 7"}}}}})
 	require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestJobs(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, nobody.String()+".jsonl"))
 }
 
-// The command in the report of a scenario plays that one: this election, style and seed.
+// The command in a scenario's report runs the same scenario: the same election, style and seed.
 func TestAgainIsTheSameScenario(t *testing.T) {
 	r := &result{plan: ordinary.draw(concurrency(t), 3), history: &oracle.History{}}
 	require.Contains(t, r.String(), r.again())

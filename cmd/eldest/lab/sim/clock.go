@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// clock is the clock of one process: it runs at a rate of its own, and stands still
-// while the process is stopped. A real clock goes on then, but nobody looks at it: what
-// a process sees is a jump when it goes on. Timers cannot be stopped in a bubble; those
-// that fire meanwhile find that by the clock it is too early.
+// clock is the clock of one process: it runs at its own rate, and stops while the process is
+// stopped. A real clock continues then, but the process does not read it: it sees a jump when it
+// continues. Timers cannot be stopped in a bubble; when they fire during a stop, the clock shows
+// that it is too early.
 type clock struct {
 	start time.Time
 	rate  float64
 
 	mu    sync.Mutex
-	read  bool // by whoever stands by it
+	read  bool // Now was called
 	still bool
-	at    time.Duration // the reading while it stands still
+	at    time.Duration // the reading while it is stopped
 }
 
 func newClock(rate float64) *clock {
@@ -37,7 +37,7 @@ func (c *clock) Now() time.Duration {
 	return c.reading()
 }
 
-// ran is how fast it has run so far, as whoever read it has seen: 1 where nobody has.
+// ran returns its rate so far, as its readers have seen it; 1 if it was never read.
 func (c *clock) ran() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *clock) reading() time.Duration {
 	return time.Duration(float64(time.Since(c.start)) * c.rate)
 }
 
-// stop makes the clock stand still.
+// stop stops the clock.
 func (c *clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *clock) stop() {
 	}
 }
 
-// jump makes it go on as if it had never stood still.
+// jump makes it continue as if it had never been stopped.
 func (c *clock) jump() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

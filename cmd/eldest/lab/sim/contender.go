@@ -14,10 +14,10 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// spoiler makes tenures defective, so that the harness can be seen to find that.
+// spoiler makes tenures defective, to show that the harness finds it.
 type spoiler func(contender.Tenure, *clientv3.Client) contender.Tenure
 
-// contender is what the participant's process campaigns with. Ours has the process's clock
+// contender returns the contender that the participant's process uses. Ours has the process's clock
 // and temper, reports proofs, and takes part in transfers.
 func (p *participant) contender() contender.Contender {
 	ours, ok := p.run.impl.(contender.Ours)
@@ -59,7 +59,7 @@ func (p *participant) configure(cfg *lease.Config) {
 	}
 }
 
-// elects has a candidate report proofs and evictions, and each time that it is to yield to one of higher priority.
+// elects makes a candidate report proofs, evictions, and each time that it must yield to a higher priority.
 func (p *participant) elects(cfg *election.Config) {
 	cfg.WatchCheck = p.run.tempo.recheck
 	cfg.Hooks.Won = func(e election.WonEvent) {

@@ -17,31 +17,31 @@ const (
 	crash     verb = "crash"
 	cut       verb = "cut"
 	delay     verb = "delay"
-	packets   verb = "packets" // some of them get lost
-	fade      verb = "fade"    // replies get late, then nothing gets through
-	flicker   verb = "flicker" // joins and withdraws while its requests are under way
+	packets   verb = "packets" // some of them are lost
+	fade      verb = "fade"    // replies are delayed, then everything is cut
+	flicker   verb = "flicker" // joins and withdraws while its requests are in flight
 	lose      verb = "lose"    // a reply
 	reset     verb = "reset"
-	freeze    verb = "freeze" // the process is stopped, at a point, and goes on
+	freeze    verb = "freeze" // the process is stopped, perhaps at a point, and continues
 	starve    verb = "starve" // the process waits for a processor at every point
 	revoke    verb = "revoke"
 	remove    verb = "delete"
 	overwrite verb = "overwrite"
 	compact   verb = "compact"
-	overrun   verb = "overrun" // a compaction while the target is cut off
+	overrun   verb = "overrun" // a compaction while the target is partitioned
 	full      verb = "full"    // the store has no space
 	restart   verb = "restart"
 	outage    verb = "outage"   // the server is down for longer than a TTL
-	stall     verb = "stall"    // the server can't be reached by anybody
-	transfers verb = "transfer" // somebody asks for it; not drawn here (transfers.go)
+	stall     verb = "stall"    // no participant can reach the server
+	transfers verb = "transfer" // the administrator requests it; not drawn here (transfers.go)
 )
 
-// fault is how a kind of step is drawn and done. Those that are drawn most often are the ones that catch elections.
+// fault is a kind of step: how it is drawn and done. Those that find most mistakes are drawn most often.
 type fault struct {
 	verb   verb
 	weight int
-	draw   func(rng *rand.Rand, ttl time.Duration, s *step) // what depends on the verb; nil: nothing
-	// do is called with the target; ofServer, of what happens to the server or to nobody, is not.
+	draw   func(rng *rand.Rand, ttl time.Duration, s *step) // what depends on the verb; nil if nothing does
+	// do is called with the target; ofServer is for faults of the server, or without a target.
 	do       func(r *run, p *participant, s step)
 	ofServer func(r *run, s step)
 }
@@ -76,13 +76,13 @@ func faults() []fault {
 	}
 }
 
-// of returns the fault that a verb is.
+// of returns the fault of a verb.
 func of(v verb) fault {
 	all := faults()
 	return all[slices.IndexFunc(all, func(f fault) bool { return f.verb == v })]
 }
 
-// drawStep draws one of them all.
+// drawStep draws a step of any kind.
 func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 	all, total := faults(), 0
 	for _, f := range all {
@@ -108,7 +108,7 @@ func to(who role) func(*rand.Rand, time.Duration, *step) {
 	return func(_ *rand.Rand, _ time.Duration, s *step) { s.role = who }
 }
 
-// lasting draws how long it lasts, in tenths of the TTL.
+// lasting draws how long a step lasts, in tenths of the TTL.
 func lasting(least, most int64) func(*rand.Rand, time.Duration, *step) {
 	return func(rng *rand.Rand, ttl time.Duration, s *step) {
 		s.lasts = between(rng, time.Duration(least*int64(ttl)/10), time.Duration(most*int64(ttl)/10))
@@ -162,7 +162,7 @@ func drawPackets(rng *rand.Rand, ttl time.Duration, s *step) {
 }
 
 func (r *run) packets(p *participant, s step) {
-	// The last packet may be sent again, a few times, when all is well again.
+	// The last packet may be retransmitted a few times after everything heals.
 	r.bother(p, s.lasts+10*time.Second)
 	p.host.Lossy(s.way, s.share, r.rng(s))
 	r.endsAfter(s.lasts, string(packets), func() int { return p.host.Effects().Resent }, p.host.Heal)
@@ -193,7 +193,7 @@ func drawFlicker(rng *rand.Rand, ttl time.Duration, s *step) {
 	s.reset = rng.IntN(3) > 0
 }
 
-// flicker makes a candidate join and withdraw while its requests are under way.
+// flicker makes a candidate join and withdraw while its requests are in flight.
 func (r *run) flicker(p *participant, s step) {
 	r.bother(p, s.lasts+2*s.lag)
 	p.host.Delay(s.way, s.lag)
@@ -203,7 +203,7 @@ func (r *run) flicker(p *participant, s step) {
 	r.later(s.lasts, func() {
 		p.quitWaiting()
 		if s.reset {
-			broken := p.host.Drop() // its last requests arrive when it has long gone on
+			broken := p.host.Drop() // its last requests arrive long after it has continued
 			r.count("broken in a flicker", broken > 0)
 		}
 		p.host.Heal()
@@ -215,13 +215,12 @@ func drawLose(rng *rand.Rand, _ time.Duration, s *step) {
 	s.reset = rng.IntN(2) == 0
 }
 
-// lose arms the loss of a reply, and makes the request come if it would not by
-// itself.
+// lose arms the loss of a reply, and provokes the request if it would not come by itself.
 func (r *run) lose(p *participant, s step) {
 	harmless := !s.reset && (s.point == "renewal" || s.point == confirmation)
 	p.host.Set(&rig.Trap{Match: matcher(s.point), After: true, Lose: true, Strike: func() {
 		r.count("reply lost: "+s.point, true)
-		if !r.first(p) || !harmless { // one of these lost must not matter
+		if !r.first(p) || !harmless { // one such loss must have no effect
 			r.bother(p, r.ttl)
 		}
 		if s.reset {
@@ -231,9 +230,9 @@ func (r *run) lose(p *participant, s step) {
 	r.force(p, s.point)
 }
 
-// first reports whether the loss of a reply that just took effect is the participant's first
-// within a TTL. Several may have waited for their requests since the participant was
-// cut off, and two in a row are more than a session must survive.
+// first reports whether the loss of a reply that just took effect is the participant's first within
+// a TTL. Several losses may have been armed while the participant was partitioned, and two in a row
+// are more than a session must survive.
 func (r *run) first(p *participant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,7 +241,7 @@ func (r *run) first(p *participant) bool {
 	return !again || r.world.Now()-last > r.ttl
 }
 
-// force makes a request come that would not by itself, or not soon.
+// force provokes a request that would not come by itself, or not soon.
 func (r *run) force(p *participant, what string) {
 	switch what {
 	case "read", "watch":
@@ -256,8 +255,8 @@ func (r *run) force(p *participant, what string) {
 	}
 }
 
-// goesBefore makes the leader resign if the participant is the next, for which that is
-// the moment at which most depends on every request. It reports whether it was so.
+// goesBefore makes the leader resign if the participant is next in the queue: at that moment its
+// requests matter most. It reports whether it did so.
 func (r *run) goesBefore(p *participant) bool {
 	q := r.queue()
 	if len(q) < 2 || r.owner(q[1].Key) != p {

@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A heartbeat and an eviction, as replies that are lost and points to be stopped at.
+// A heartbeat and an eviction, as replies to lose and as points to stop at.
 const (
 	beat     = "heartbeat"
 	eviction = "eviction"
@@ -18,12 +18,12 @@ const (
 
 var beats, beatsEnd = keys.Beats()
 
-// drawBeats gives heartbeats to all or some participants of every other scenario, from a source
-// of its own: all else in a plan is what it is without them. Their timeouts differ, and their margins
-// cover the clocks of that plan: half of them by no more than a millisecond.
+// drawBeats gives heartbeats to all or some participants of every other scenario, from its own
+// random source: everything else in a plan is the same without them. Their timeouts differ, and
+// their margins cover the clocks of that plan: half of them by no more than a millisecond.
 func (p *plan) drawBeats() {
 	rng := rand.New(rand.NewPCG(p.seed, 0x6265617473))
-	if p.style == quiet || rng.IntN(2) > 0 { // days of heartbeats are too much
+	if p.style == quiet || rng.IntN(2) > 0 { // heartbeats for days are too many
 		return
 	}
 	some := rng.IntN(3) > 0
@@ -42,7 +42,7 @@ func (p *plan) drawBeats() {
 	last := p.last()
 	transferred := slices.ContainsFunc(p.steps, func(s step) bool { return s.verb == transfers })
 	if !transferred && p.style == ordinary && rng.IntN(2) == 0 {
-		p.steps = nil // of that kind alone: other faults seldom leave an eviction to itself
+		p.steps = nil // only steps of that kind: other faults seldom leave an eviction undisturbed
 	}
 	for range 3 + rng.IntN(4) {
 		d := max(lease.MinHeartbeat, p.members[rng.IntN(len(p.members))].beats.Timeout)
@@ -50,7 +50,7 @@ func (p *plan) drawBeats() {
 	}
 }
 
-// drift is by how much the clocks of a plan can disagree about a time.
+// drift returns by how much the clocks of a plan can disagree about a duration.
 func (p *plan) drift(d time.Duration) time.Duration {
 	fastest, slowest := 1.0, 1.0
 	for _, m := range p.members {
@@ -61,7 +61,7 @@ func (p *plan) drift(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 - slowest/fastest))
 }
 
-// drawSilence draws faults that matter to heartbeats with the timeout d.
+// drawSilence draws faults that affect heartbeats with the timeout d.
 func (p *plan) drawSilence(rng *rand.Rand, d, at time.Duration) {
 	long := between(rng, 11*d/10, 3*d)
 	var all []step
@@ -100,16 +100,16 @@ func (p *plan) drawSilence(rng *rand.Rand, d, at time.Duration) {
 		add(step{verb: overrun, role: aWaiter, lasts: long})
 		at += between(rng, 0, long)
 		cutOff(theLeader)
-	case 9, 10: // acknowledgements get late, then nothing gets through
+	case 9, 10: // acknowledgements are delayed, then everything is cut
 		lasts := between(rng, d, 3*d)
 		add(step{verb: fade, role: theLeader, lasts: lasts, way: rig.In, lag: between(rng, d/10, 8*d/10)})
 	case 11: // the proof of a win
 		trap("read", aWaiter, false)
-	case 12, 13: // the proof of one that was suspended
+	case 12, 13: // the proof of a leader that was suspended
 		add(step{verb: stall, lasts: between(rng, 11*d/10, 3*d/2)})
 		at += time.Millisecond
 		trap("read", theLeader, true)
-	default: // its key is taken away while it is silent
+	default: // its key is removed or overwritten while it sends no heartbeats
 		cutOff(theLeader)
 		at += between(rng, d/10, d)
 		add(step{verb: []verb{remove, revoke, overwrite}[rng.IntN(3)], role: theLeader})

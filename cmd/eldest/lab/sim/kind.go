@@ -10,30 +10,30 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
-// kind is one kind of fault, or one proof that a fault reached somebody, by the name
+// kind is one kind of fault, or one proof that a fault took effect on a participant, by the name
 // under which it is counted.
 type kind struct {
 	name   string
 	rare   bool // takes effect too seldom for a suite of two hundred scenarios
-	effect bool // is the proof of others, and no fault by itself
-	ours   bool // needs what only contenders of ours do: ask a majority, or read a clock
+	effect bool // proves that other faults took effect, and is no fault by itself
+	ours   bool // needs what only contenders of ours do: confirm with a majority, or read a clock
 	native bool // needs what only our own API has: transfers, heartbeats
-	called bool // needs candidates that are withdrawn, which a node's are not
+	called bool // needs candidates that are withdrawn; those of nodes are not
 }
 
-// foreign reports whether an election cannot show the kind.
+// foreign reports whether the kind does not apply to an election.
 func (k kind) foreign(impl contender.Contender) bool {
 	return k.native && impl.Name() != contender.Eldest || k.ours && !faultless(impl) || k.called && impl.Name() == nodes{}.Name()
 }
 
-// faultless reports whether an election is ours, by whatever API: then no scenario may find
-// anything.
+// faultless reports whether an election is ours, with any API: then no scenario may find a
+// violation.
 func faultless(impl contender.Contender) bool { return impl.Name() != contender.Concurrency }
 
-// plenty is the number of scenarios from which on rare kinds must have taken effect too.
+// plenty is the number of scenarios from which rare kinds must have taken effect too.
 const plenty = 500
 
-// kinds are all that must have taken effect in a suite.
+// kinds returns all kinds that must have taken effect in a suite.
 func kinds() []kind {
 	var out []kind
 	add := func(k kind, names ...string) {
@@ -86,7 +86,7 @@ func (r *run) proofs() {
 		oracle.FenceRefused: "older token refused outside", oracle.Sure: "first use after a stop: sure", oracle.NotSure: "first use after a stop: not sure",
 	}
 	for _, e := range r.log.Events() {
-		// A tenure that was ended by the clock, and not because etcd or anybody else had ended its lease before.
+		// A tenure that was ended by the clock, and not because its lease had been ended before.
 		byDeadline := e.Kind == oracle.Ended && e.Lost && strings.Contains(e.Text, "before the deadline")
 		switch {
 		case names[e.Kind] != "":

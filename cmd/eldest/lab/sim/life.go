@@ -8,7 +8,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// token is that of the tenure that the participant is sure of, or 0.
+// token returns the token of the tenure that the participant is sure of, or 0.
 func (p *participant) token() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -18,7 +18,7 @@ func (p *participant) token() int64 {
 	return p.tenure.Token()
 }
 
-// state reports whether the process has begun, whether it goes on, and with which lease it is a candidate.
+// state reports whether the process has started, whether it runs, and with which lease it is a candidate.
 func (p *participant) state() (started, lives bool, lease int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *participant) sessionsLost() int {
 	return n
 }
 
-// ask samples whether the participant is sure to lead, at another's win.
+// ask samples, when another participant wins, whether this one is sure to lead.
 func (p *participant) ask(by string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +60,7 @@ func (p *participant) askLocked(by string) (sure bool) {
 	return sure
 }
 
-// resign makes a leader give up and reports whether there was one to do so.
+// resign makes the participant resign, and reports whether it led.
 func (p *participant) resign() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *participant) quitWaiting() bool {
 // is bounded by contexts that end long before.
 const patience = 2 * time.Minute
 
-// depart has the process end politely.
+// depart begins an orderly end of the process.
 func (p *participant) depart() {
 	if _, lives, _ := p.state(); lives {
 		p.report(oracle.Event{Kind: oracle.Leaving})
@@ -108,8 +108,8 @@ func (p *participant) depart() {
 	}
 }
 
-// leave ends the process politely and waits for it. One that does not come to
-// its end loses its client, as an operator would make it do.
+// leave ends the process in an orderly way and waits for it. If it does not end in time, its client
+// is closed, as an operator would do.
 func (p *participant) leave() {
 	if started, _, _ := p.state(); !started {
 		return
@@ -127,9 +127,9 @@ func (p *participant) leave() {
 	p.aside.Wait()
 }
 
-// crash ends the process at this instant: the log gets nothing more of it and
-// the server no byte. With reset, the kernel of the host says so to the server;
-// without, the machine lost its power.
+// crash ends the process at this instant: the log gets no more of its events, and the server no
+// more bytes. With reset, the kernel of the host resets its connections; without, the machine lost
+// its power.
 func (p *participant) crash(reset bool) {
 	p.report(oracle.Event{Kind: oracle.Crashed})
 	p.host.Unplug()
@@ -158,13 +158,12 @@ func (p *participant) crash(reset bool) {
 	p.aside.Wait()
 }
 
-// stop stops the process, as SIGSTOP does, at this instant, and returns what is closed
-// when it goes on: its network is frozen, its clock stands still, and nobody asks it
-// anything. first is false if it was stopped already, or has not begun, or is dead.
+// stop stops the process, as SIGSTOP does, at this instant, and returns a channel that is closed
+// when it continues: its network is frozen, its clock is stopped, and it is not sampled. first is
+// false if it was stopped already, has not started, or is dead.
 //
-// Its goroutines are not stopped, which nothing in a bubble can do. But whatever they
-// do by the clock they do at the instant of the stop, and whatever they send leaves
-// when the process goes on.
+// Its goroutines are not stopped, which is impossible in a bubble. But what they do by the clock
+// happens at the instant of the stop, and what they send leaves when the process continues.
 func (p *participant) stop() (goesOn <-chan struct{}, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,10 +177,9 @@ func (p *participant) stop() (goesOn <-chan struct{}, first bool) {
 	return p.stopped, true
 }
 
-// goOn lets the process go on: its clock jumps, and everything that arrived meanwhile
-// is there at once. Asked, the first thing it does is to look whether it leads; else it
-// first takes in what has arrived, and looks a moment later. It reports whether the
-// process was stopped.
+// goOn lets the process continue: its clock jumps, and everything that arrived meanwhile is
+// available at once. If asked, it first checks whether it leads; otherwise it first processes what
+// has arrived, and checks a moment later. It reports whether the process was stopped.
 func (p *participant) goOn(asked bool) bool {
 	p.mu.Lock()
 	stopped := p.stopped
@@ -190,7 +188,7 @@ func (p *participant) goOn(asked bool) bool {
 		p.mu.Unlock()
 		return false
 	}
-	p.waking = !asked // what it has sent while it was stopped may meet another trap
+	p.waking = !asked // what it sent while it was stopped may trigger another trap
 	p.report(oracle.Event{Kind: oracle.Continued})
 	p.clock.jump()
 	if asked {
@@ -210,12 +208,12 @@ func (p *participant) goOn(asked bool) bool {
 		p.mu.Unlock()
 	}
 	if look != nil {
-		look() // timers that would have gone off during the stop go off now
+		look() // timers that would have fired during the stop fire now
 	}
 	return true
 }
 
-// askAfterStop is the first use after a stop. The caller holds mu.
+// askAfterStop samples the first use after a stop. The caller holds mu.
 func (p *participant) askAfterStop() {
 	if p.tenure == nil {
 		return
@@ -228,22 +226,22 @@ func (p *participant) askAfterStop() {
 	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), At: now, Until: now})
 }
 
-// halted returns what is closed when the process goes on; nil: it runs.
+// halted returns a channel that is closed when the process continues; nil if it runs.
 func (p *participant) halted() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
 }
 
-// outside is a store that knows nothing of etcd and refuses tokens older than the newest
-// it has seen: what protects data elsewhere from a leader that was stopped and goes on.
+// outside is a store that is independent of etcd and refuses tokens older than the newest it has
+// seen: it protects external data from a leader that was stopped and continues.
 type outside struct {
 	mu     sync.Mutex
 	newest int64
 }
 
-// offer writes with a participant's token, as soon as its process runs. It does not ask whether it leads: refusing
-// is the store's part. The answers are in the log, in the order of the writes.
+// offer writes with a participant's token, as soon as its process runs. It does not check whether the
+// participant leads: the store must refuse. The answers are in the log, in the order of the writes.
 func (o *outside) offer(p *participant, token int64) {
 	for goesOn := p.halted(); goesOn != nil; goesOn = p.halted() {
 		<-goesOn
@@ -254,7 +252,7 @@ func (o *outside) offer(p *participant, token int64) {
 	if token < o.newest {
 		e.Kind = oracle.FenceRefused
 	}
-	if p.run.log.Add(e) { // the dead write nothing
+	if p.run.log.Add(e) { // dead processes write nothing
 		o.newest = max(o.newest, token)
 	}
 }

@@ -30,8 +30,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
-// Which scenarios to run. The variables of the environment are for runs over
-// many packages, which do not all know the flags; a flag wins over its variable.
+// Which scenarios to run. The environment variables are for runs over many packages, not all of
+// which have the flags; a flag overrides its variable.
 var (
 	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 200), "how many seeded scenarios to run")
 	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
@@ -42,9 +42,8 @@ var (
 	out       = flag.String("sim.out", "", "the file to which a worker process appends what became of its scenarios; for use by the tests themselves")
 )
 
-// The reference run. What is done is kept in the directory, a file for each range of
-// seeds, so that a run that was stopped goes on where it was when the same command is
-// given again.
+// The reference run. Its results are kept in the directory, a file for each range of seeds, so that
+// the same command continues a run that was stopped.
 var (
 	recordDir    = flag.String("sim.record", "", "the directory of a reference run: seeds of all styles, until there are as many tenures and as much time as wanted")
 	recordCounts = map[style]*int{
@@ -63,15 +62,15 @@ func TestMain(m *testing.M) {
 	debug.SetGCPercent(1000)
 	flag.Parse()
 	if *seeds < 1 || *first < 0 || *seed < -1 || *procs < 1 {
-		// Anything else in their place would look like success.
+		// Running with other values would look like success.
 		fmt.Fprintf(os.Stderr, "-sim.seeds %d, -sim.first %d, -sim.seed %d, -sim.procs %d: none can be negative, and it takes a seed and a process\n", *seeds, *first, *seed, *procs)
 		os.Exit(2)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// env reads a number from the environment; nonsense there stops the run, since
-// running something else in its place would look like success.
+// env reads a number from the environment; an invalid one ends the process, since running with
+// another value would look like success.
 func env(name string, otherwise int) int {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
 	if err != nil {
@@ -92,11 +91,10 @@ func named(t *testing.T, name string) contender.Contender {
 	return c
 }
 
-// concurrency is etcd's own package. Its known faults are what the checkers prove
-// themselves on.
+// concurrency is etcd's own package. Its known faults test the checkers.
 func concurrency(t *testing.T) contender.Contender { return named(t, contender.Concurrency) }
 
-// play plays a scenario in a world of its own.
+// play runs a scenario in a world of its own.
 func play(t *testing.T, p *plan) (r *result) {
 	rig.RunWith(t, p.options(), func(w *rig.World) { r = p.play(w) })
 	if r == nil {
@@ -105,8 +103,8 @@ func play(t *testing.T, p *plan) (r *result) {
 	return r
 }
 
-// There is one bubble at a time in a process (package rig), so what runs side by side
-// runs in processes: the test binary starts itself, with seeds of its own for each.
+// A process runs one bubble at a time (package rig), so parallel scenarios need processes: the test
+// binary starts itself, with other seeds for each.
 
 // job is a range of seeds for one worker process.
 type job struct {
@@ -119,11 +117,11 @@ func (j job) String() string {
 	return fmt.Sprintf("%s-%s-%06d-%d", *implName, j.style, j.first, j.count)
 }
 
-// longest bounds a job: what hangs is a failure.
+// longest is the limit of a job: a job that hangs is a failure.
 const longest = 30 * time.Minute
 
-// do runs a job in a process of its own and returns what became of it. The outcomes are
-// in a file of the directory afterwards; a file that is there already is all that is done.
+// do runs a job in a process of its own and returns its outcomes. They are in a file of the
+// directory afterwards; a job whose file exists already is not run again.
 func (j job) do(ctx context.Context, dir string) ([]outcome, error) {
 	file := filepath.Join(dir, j.String()+".jsonl")
 	if all, err := load(file); err == nil {
@@ -136,14 +134,14 @@ func (j job) do(ctx context.Context, dir string) ([]outcome, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestScenarios$", "-test.timeout=0",
 		"-sim.out="+part, "-sim.impl="+*implName, "-sim.style="+string(j.style),
 		fmt.Sprintf("-sim.first=%d", j.first), fmt.Sprintf("-sim.seeds=%d", j.count))
-	// One thread is a tenth cheaper than two, and goroutines that really run at once
-	// are another way of interleaving: so a few processes have two.
+	// One thread is a tenth cheaper than two, but goroutines that run in parallel interleave in
+	// other ways: so a few processes have two.
 	threads := 1
 	if j.first/j.count%5 == 4 {
 		threads = 2
 	}
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", threads),
-		// Goroutines that begin with stacks as large as they have been are a tenth cheaper.
+		// Goroutines that begin with stacks of the average size are a tenth cheaper.
 		"GODEBUG="+strings.Trim(os.Getenv("GODEBUG")+",adaptivestackstart=1", ","))
 	said, err := cmd.CombinedOutput()
 	if err == nil {
@@ -178,9 +176,8 @@ func load(file string) (all []outcome, err error) {
 	}
 }
 
-// work is what a worker process does: it runs its scenarios one after another and
-// appends what became of each to a file. It judges nothing: that is for the process that
-// started it.
+// work is the work of a worker process: it runs its scenarios one after another and appends the
+// outcome of each to a file. It judges nothing: the process that started it does.
 func work(t *testing.T, j job) {
 	f, err := os.OpenFile(*out, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	require.NoError(t, err)
@@ -193,11 +190,11 @@ func work(t *testing.T, j job) {
 	}
 }
 
-// sizes are how many seeds of a style a process runs before the next one does.
+// sizes are the numbers of seeds of a style in one job.
 var sizes = map[style]int{ordinary: 25, dense: 4, quiet: 1}
 
-// jobs are those for the seeds from and to, by style, so that all styles come
-// forward alike.
+// jobs returns the jobs for the seeds from and to, by style, in an order in which all styles
+// progress at the same rate.
 func jobs(from, to map[style]int) []job {
 	at := map[job]float64{}
 	for st, n := range to {
@@ -217,11 +214,11 @@ type ledger struct {
 	Election    string           `json:"election"`
 	Begun       time.Time        `json:"begun"`
 	Updated     time.Time        `json:"updated"`
-	WallSeconds float64          `json:"wallSeconds"` // of all processes of the run, one after another
+	WallSeconds float64          `json:"wallSeconds"` // of all invocations of the run
 	Processes   int              `json:"processes"`
 	Complete    bool             `json:"complete"`
 	Invalid     []string         `json:"invalid,omitempty"`
-	Broken      []string         `json:"broken,omitempty"` // ranges whose process did not come to its end
+	Broken      []string         `json:"broken,omitempty"` // ranges whose process failed
 	Seeds       map[style]string `json:"seeds"`
 	Total       *sum             `json:"total"`
 	Styles      map[style]*sum   `json:"styles"`
@@ -231,8 +228,8 @@ func newLedger() *ledger {
 	return &ledger{Election: *implName, Begun: time.Now(), Processes: *procs, Seeds: map[style]string{}, Total: newSum(), Styles: map[style]*sum{}}
 }
 
-// run plays the scenarios of the seeds from and to, in processes side by side, and calls done after each job, one at a
-// time. It stops starting new ones when done returns false.
+// run runs the scenarios of the seeds from and to, in parallel processes, and calls done after each
+// job, one at a time. It starts no more jobs when done returns false.
 func (l *ledger) run(ctx context.Context, dir string, from, to map[style]int, done func(job) bool) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -271,7 +268,7 @@ func (l *ledger) run(ctx context.Context, dir string, from, to map[style]int, do
 	all.Wait()
 }
 
-// judge says whether the suite is one: every kind of fault took effect, and no scenario proved nothing.
+// judge decides whether the suite is valid: each kind of fault took effect, and no scenario was invalid.
 func (l *ledger) judge(impl contender.Contender) {
 	for _, name := range l.Total.never(impl) {
 		l.Invalid = append(l.Invalid, "never in any scenario: "+name)
@@ -303,7 +300,7 @@ func record(t *testing.T, impl contender.Contender) {
 		l.WallSeconds = time.Since(begun).Seconds()
 		b, err := json.MarshalIndent(l, "", "  ")
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path+".new", append(b, '\n'), 0o600)) // all of it or nothing
+		require.NoError(t, os.WriteFile(path+".new", append(b, '\n'), 0o600)) // written completely or not at all
 		require.NoError(t, os.Rename(path+".new", path))
 	}
 	done := func(j job) bool {
@@ -312,7 +309,7 @@ func record(t *testing.T, impl contender.Contender) {
 			l.Updated.Format("15:04:05"), j, l.Total.Scenarios, l.Total.Tenures, l.Total.Years, l.Total.Violations, len(l.Broken))
 		return t.Context().Err() == nil
 	}
-	short := func() (tenures, years bool) { // of what our own API must have
+	short := func() (tenures, years bool) { // only our own API must have so many
 		return impl.Name() == contender.Eldest && l.Total.Tenures < *leastTenures, impl.Name() == contender.Eldest && l.Total.Years < *leastYears
 	}
 	counts := map[style]int{}

@@ -22,12 +22,12 @@ import (
 // sessions and campaigns again by itself, and whose status follows the leader.
 type nodes struct{ contender.Ours }
 
-// Name tells them from our own API.
+// Name distinguishes them from our own API.
 func (nodes) Name() string { return "elector" }
 
-// drawNodes has a scenario of nodes go on for longer than one of candidates, which are many rounds of theirs, with as many
-// faults of each kind that a supervisor, a network or etcd has, and restarts their processes now and then. It draws from
-// a source of its own: all else in a plan is what it is without it.
+// drawNodes makes a scenario of nodes longer than one of candidates, so that it has many rounds, adds faults
+// of each kind that a supervisor, a network or etcd has, and restarts their processes now and then. It draws
+// from its own random source: everything else in a plan is the same without it.
 func (p *plan) drawNodes() {
 	rng := rand.New(rand.NewPCG(p.seed, 0x6e6f646573))
 	verbs := []verb{cut, delay, packets, starve, reset, lose, resign, full, restart, outage, compact}
@@ -43,7 +43,7 @@ func (p *plan) drawNodes() {
 	}
 }
 
-// elect is the process of a participant that is a node.
+// elect runs the process of a participant that is a node.
 func (p *participant) elect() {
 	n := &node{participant: p}
 	p.host.Client.Lease = grants{p.host.Client.Lease, n}
@@ -68,23 +68,23 @@ func (p *participant) elect() {
 	n.over()
 }
 
-// node is what is known of one between its rounds.
+// node is the state of a node between its rounds.
 type node struct {
 	*participant
 	leading sync.Mutex  // held while a lead function runs
-	phase   oracle.Kind // Joined or Suspended, while that is not over
+	phase   oracle.Kind // Joined or Suspended, until that is over
 	token   int64
 	opened  *lease.Session
 }
 
-// usable reports whether the round's session goes on.
+// usable reports whether the round's session is still valid.
 func (n *node) usable() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.opened.Err() == nil
 }
 
-// grants are what the client is granted. A round begins with its lease.
+// grants are the client's lease grants. A round begins with its lease.
 type grants struct {
 	clientv3.Lease
 	node *node
@@ -92,7 +92,7 @@ type grants struct {
 
 func (g grants) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
 	resp, err := g.Lease.Grant(ctx, ttl)
-	// One that was stopped when it was to leave has the reply when it goes on, and does not join.
+	// A process that was stopped before it left gets the reply when it continues, and does not join.
 	if err == nil && g.node.life.Err() == nil {
 		g.node.over()
 		g.node.set(func() { g.node.phase, g.node.lease = oracle.Joined, int64(resp.ID) })
@@ -101,7 +101,7 @@ func (g grants) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantRespo
 	return resp, err
 }
 
-// over reports the end of a round that has not reported it.
+// over reports the end of a round, if it was not reported yet.
 func (n *node) over() {
 	e := oracle.Event{Kind: oracle.Failed, Lost: n.life.Err() == nil, Text: "the round is over"}
 	n.mu.Lock()
@@ -138,7 +138,7 @@ func (n *node) lead(ctx context.Context, l *elector.Leadership) error {
 	return nil
 }
 
-// nodeTenure is a tenure as a lead function has it: it resigns by returning.
+// nodeTenure is the tenure of a lead function, which resigns by returning.
 type nodeTenure struct {
 	l      *elector.Leadership
 	ctx    context.Context
@@ -163,8 +163,8 @@ func (t nodeTenure) Resign(context.Context) error {
 	return nil
 }
 
-// leads reports whether a node's status says that it leads. One that is stopped or dead says nothing; one whose
-// key was taken away by hand has yet to be notified.
+// leads reports whether a node's status is leading. It is false if the node is stopped or dead, or
+// if its key was removed by hand, of which it has yet to be notified.
 func (p *participant) leads() bool {
 	p.mu.Lock()
 	status, stopped := p.status, p.stopped != nil
@@ -178,7 +178,7 @@ func (p *participant) leads() bool {
 	return leading && !p.run.removed[int64(token)]
 }
 
-// alone judges that no other node leads while this one does.
+// alone checks that no other node leads while this one does.
 func (n *node) alone() {
 	for _, other := range n.run.everybody() {
 		if other != n.participant && other.leads() && n.leads() {
@@ -187,8 +187,8 @@ func (n *node) alone() {
 	}
 }
 
-// follow judges every status of a node: its tokens rise, it does not follow itself or what an earlier process
-// of it left, and no other node leads while it does.
+// follow checks each status of a node: its tokens rise, it does not follow itself or its earlier
+// process, and no other node leads while it does.
 func (n *node) follow(w *elector.Watch) {
 	newest := eldest.Token(0)
 	for {
@@ -214,8 +214,8 @@ func (n *node) follow(w *elector.Watch) {
 	}
 }
 
-// followed judges, when the queue has settled, that one node leads and all others follow it: in a TTL and 15 s at most,
-// since a node that lost sight of etcd is notified of the leader after a back-off of its own.
+// followed checks, when the queue has settled, that one node leads and all others follow it: within a TTL
+// and 15 s, since a node that lost its connection to etcd is notified of the leader after its own back-off.
 func (r *run) followed() {
 	wrong := r.unfollowed()
 	for end := r.world.Now() + r.ttl + 15*time.Second; wrong != "" && r.world.Now() < end; wrong = r.unfollowed() {
@@ -226,7 +226,7 @@ func (r *run) followed() {
 	}
 }
 
-// unfollowed says which node neither leads alone nor follows the one that does; it is empty where there is none.
+// unfollowed describes a node that neither leads alone nor follows the leader; it is empty if there is none.
 func (r *run) unfollowed() string {
 	if q := r.queue(); len(q) == 0 || q[0].Value == byHand {
 		return "" // a value that is not a node's is not followed

@@ -19,36 +19,36 @@ import (
 	"github.com/eldest-io/eldest/internal/clockctx"
 )
 
-// participant is a process on a host that campaigns, leads, writes
-// while it leads, and begins again when it is over, until it leaves or crashes.
+// participant is a process on a host that campaigns, leads, writes while it leads, and then begins
+// again, until it leaves or crashes.
 type participant struct {
 	run *run
 	member
 	name  string
-	id    string // a node's; its next process has the same
+	id    string // of a node; its next process has the same
 	host  *rig.Host
 	rng   *rand.Rand // of this participant alone
 	clock *clock
 
 	mu        sync.Mutex
 	started   bool
-	stopped   chan struct{} // while the process is: closed when it goes on
-	waking    bool          // it goes on, and has reported nothing yet
+	stopped   chan struct{} // non-nil while the process is stopped; closed when it continues
+	waking    bool          // it continues, and has reported nothing yet
 	session   contender.Session
 	candidate contender.Candidate
 	lease     int64                 // with which it is a candidate; 0: none
-	takesOver bool                  // of a node: what an earlier process of it left is removed
+	takesOver bool                  // of a node: the key that its earlier process left is removed
 	status    func() elector.Status // of a node
-	look      func()                // has its session, or its elector, look at the clock; nil: there is none
+	look      func()                // makes its session, or its elector, read the clock; nil if it has none
 	tenure    contender.Tenure
 	serving   sync.WaitGroup     // takes part in transfers, until the session ends
 	unsure    bool               // LetGo is in the log for this tenure
-	withdraw  context.CancelFunc // ends the campaign that runs
+	withdraw  context.CancelFunc // ends the current campaign
 	giveUp    chan struct{}      // closed: resign
-	decided   bool               // how the tenure, or this spell of it, ends: in a resignation, or by itself
+	decided   bool               // whether it is decided how the tenure, or this part of it, ends: by a resignation, or by itself
 	byCall    bool               // the last withdrawal was by a call
 	aside     sync.WaitGroup     // withdrawals under way
-	writes    int                // sent so far; the writer's own, of which there is one at a time
+	writes    int                // sent so far; used only by the writer, of which there is one at a time
 	life      context.Context
 	kill      context.CancelFunc
 	done      chan struct{}
@@ -74,7 +74,7 @@ func (p *participant) begin(ctx context.Context) {
 	}()
 }
 
-// campaigns is the process: session after session, campaign after campaign.
+// campaigns runs the process: it opens session after session, and campaigns again and again in each.
 func (p *participant) campaigns() {
 	for p.life.Err() == nil {
 		s, c, err := p.open()
@@ -108,8 +108,7 @@ func (p *participant) open() (contender.Session, contender.Candidate, error) {
 	return s, c, err
 }
 
-// part closes a session: politely, unless the process is dead by then, in which
-// case crash has abandoned it.
+// part closes a session in an orderly way, unless the process is dead: then crash has abandoned it.
 func (p *participant) part(s contender.Session) {
 	p.mu.Lock()
 	mine := p.session == s
@@ -135,7 +134,7 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 		denied := errors.Is(err, rpctypes.ErrNoSpace)
 		p.report(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Denied: denied, Text: err.Error()})
 		if p.rng.IntN(4) == 0 && s.Usable() && !p.run.calm.Load() {
-			// Idle with a live session, until everything heals: time for whatever is left to show.
+			// Idle with a live session, until everything heals, so that leftovers can be seen.
 			p.wait(p.run.ttl, p.run.ttl+20*time.Second, p.run.healed)
 		}
 		return
@@ -151,7 +150,7 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 			return
 		}
 		won.Kind, won.Token = oracle.Resumed, t.Token()
-		if t.Token() != token { // its key was gone when it campaigned: this is another tenure
+		if t.Token() != token { // its key had been deleted when it campaigned: this is another tenure
 			p.report(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
 			p.joins(int64(s.Lease()))
 			won.Kind = oracle.Won
@@ -172,17 +171,17 @@ func (p *participant) joins(lease int64) {
 	p.report(e)
 }
 
-// lead writes until the tenure is over, and reports its end at the instant of the
-// notification, which may be long before a resignation returns. It reports whether
-// the tenure is suspended, and may lead on.
+// lead writes until the tenure ends, and reports its end at the instant of the notification, which
+// may be long before a resignation returns. It reports whether the tenure is suspended, and may be
+// resumed.
 func (p *participant) lead(t contender.Tenure, won oracle.Event, usable func() bool) (suspended bool) {
 	if p.run.spoil != nil {
 		t = p.run.spoil(t, p.host.Client)
 	}
 	giveUp := make(chan struct{})
 	p.set(func() { p.withdraw, p.tenure, p.unsure, p.giveUp, p.decided = nil, t, false, giveUp, false })
-	// Now, at the very instant of the win: who else is still sure? Their answers are
-	// before the win in the log, because one that is not sure was not when it was won.
+	// Now, at the instant of the win, sample which others are still sure. Their answers are before the win
+	// in the log, because a participant that is not sure now was not sure when the win happened.
 	for _, other := range p.run.everybody() {
 		if other != p {
 			other.ask(p.name)
@@ -216,14 +215,14 @@ func (p *participant) lead(t contender.Tenure, won oracle.Event, usable func() b
 	p.set(func() { p.tenure, p.giveUp = nil, nil })
 	work.Wait()
 	if drains {
-		// What it did as leader takes a while to end, and nobody else may lead meanwhile.
+		// Its work as leader takes a while to end, and no other participant may lead meanwhile.
 		p.rest(0, 200*time.Millisecond)
 		p.letGo(t)
 	}
 	return suspended
 }
 
-// drains reports whether the tenure, which leads or is suspended, was asked to end, and says so.
+// drains reports whether the tenure, which leads or is suspended, was requested to end, and logs it.
 func (p *participant) drains(token int64, cause error) bool {
 	was := errors.Is(cause, eldest.ErrDraining)
 	if was {
@@ -232,7 +231,7 @@ func (p *participant) drains(token int64, cause error) bool {
 	return was
 }
 
-// decide reports whether the caller is the first to say how the tenure ends.
+// decide reports whether the caller is the first to decide how the tenure ends.
 func (p *participant) decide() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +240,7 @@ func (p *participant) decide() bool {
 	return first
 }
 
-// letGo resigns; a resignation that fails is tried again, as the session may go on.
+// letGo resigns; it repeats a resignation that fails, because the session may still be valid.
 func (p *participant) letGo(t contender.Tenure) {
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.life), time.Second)
@@ -253,7 +252,7 @@ func (p *participant) letGo(t contender.Tenure) {
 	}
 }
 
-// serve is what the leader does: where it has heartbeats, as a lead function.
+// serve does the leader's work: in a lead function if it has heartbeats.
 func (p *participant) serve(t contender.Tenure) {
 	function, ok := t.(interface {
 		Lead(ctx context.Context, f func(context.Context) error) error
@@ -267,17 +266,16 @@ func (p *participant) serve(t contender.Tenure) {
 		p.write(t)
 		p.report(oracle.Event{Kind: oracle.Served, Token: t.Token()})
 		return nil
-	}) // the tenure says why it ended
+	}) // the tenure has the reason for its end
 }
 
-// readEach is after how many of its own writes a participant reads.
+// readEach is the number of its own writes after which a participant reads.
 const readEach = 5
 
-// write makes guarded writes until the tenure is over, and one more, which must
-// be refused: the queued write of a leader that was paused. Each is followed by one to the
-// store outside etcd.
+// write makes guarded writes until the tenure is over, and one more, which must be refused, like
+// the queued write of a leader that was paused. Each is followed by one to the store outside etcd.
 func (p *participant) write(t contender.Tenure) {
-	pace := time.Duration(0) // at once: a win is worth most while others are still unsure
+	pace := time.Duration(0) // at once: the first write matters most while others are still unsure
 	for over := false; !over; pace = p.run.tempo.pace {
 		if pace > 0 && p.run.calm.Load() {
 			pace = max(pace, 3*time.Second) // only to save time
@@ -291,17 +289,17 @@ func (p *participant) write(t contender.Tenure) {
 		timer.Stop()
 		p.writeOnce(t)
 		p.run.outside.offer(p, t.Token())
-		if p.writes%readEach == 1 && !over { // the first time at once: what a leader finds
+		if p.writes%readEach == 1 && !over { // first after the first write: what a new leader finds
 			p.run.read(context.WithoutCancel(p.life), p.name, p.host.Client)
 		}
 	}
 }
 
 func (p *participant) writeOnce(t contender.Tenure) {
-	p.writes++ // over all tenures: a token may come back where an election is at fault
+	p.writes++ // over all tenures: a faulty election may reuse a token
 	name := fmt.Sprintf("%s-%d", p.name, p.writes)
-	// Not p.life: a write on the wire when the process ends stays unclear, and
-	// is dropped by the host when the process is dead.
+	// Not p.life: a write in flight when the process ends stays unclear, and the host drops it when
+	// the process is dead.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.life), time.Second)
 	defer cancel()
 	if !p.run.log.Add(oracle.Event{Who: p.name, Kind: oracle.Sent, Token: t.Token(), Write: name}) {
@@ -320,7 +318,7 @@ func (p *participant) writeOnce(t contender.Tenure) {
 	p.report(e)
 }
 
-// enough delivers when a restless leader has led for long enough; never, for others.
+// enough delivers when a leader has led for as long as its tempo allows; it is nil without a limit.
 func (p *participant) enough() <-chan time.Time {
 	most := p.run.tempo.linger
 	if most == 0 || p.run.calm.Load() {

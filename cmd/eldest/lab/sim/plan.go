@@ -13,27 +13,27 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// style is what a scenario is good for.
+// style is the purpose of a scenario.
 type style string
 
 const (
-	// ordinary scenarios are as random as can be: half a minute, five to ten faults; in one
-	// of ten a minute and up to a dozen, each of which runs its course.
+	// ordinary scenarios are as random as possible: half a minute, five to ten faults; in one of
+	// ten a minute and up to a dozen, each of which runs its course.
 	ordinary style = "ordinary"
-	// dense ones are about as many tenures as can be: leaders that resign at once and
-	// come back at once, in a crowd, under the same faults.
+	// dense ones have as many tenures as possible: many leaders that resign at once and come back
+	// at once, under the same faults.
 	dense style = "dense"
-	// quiet ones are about as much time as can be: days under TTLs of up to hours.
+	// quiet ones cover as much time as possible: days under TTLs of up to hours.
 	quiet style = "quiet"
 )
 
-// plan is a scenario before it is played: everything about it that is random,
-// drawn from one seed. Playing it twice does the same things at the same
-// instants; in which order goroutines then run within an instant is not in it.
+// plan is a scenario before it runs: everything about it that is random, drawn from one seed.
+// Running it twice does the same things at the same instants; the order of goroutines within an
+// instant may differ.
 type plan struct {
 	style   style
 	seed    uint64
-	impl    contender.Contender // whose election
+	impl    contender.Contender // the election under test
 	ttl     time.Duration
 	members []member
 	steps   []step
@@ -42,8 +42,8 @@ type plan struct {
 	tempo     tempo
 	tokens    time.Duration // how long etcd's tokens live; 0: no authentication
 	ranked    bool          // members yield to one another by priority
-	mute      bool          // etcd's role may not touch heartbeats; where there are tokens
-	watched   bool          // somebody observes, and time passes to the end
+	mute      bool          // with tokens: the participants' role cannot access heartbeats
+	watched   bool          // there is an observer, and time passes to the end
 	spoil     spoiler       // of all tenures; never drawn
 }
 
@@ -56,29 +56,29 @@ type member struct {
 	beats     lease.Heartbeat // zero: none
 }
 
-// temper is what a participant's session and clock are like. The zero value
-// leaves everything at its default.
+// temper has the settings of a participant's session and clock. The zero value leaves everything at
+// its default.
 type temper struct {
-	rate     float64       // how fast the participant's clock runs; 0 means 1
+	rate     float64       // the rate of the participant's clock; 0 means 1
 	margin   time.Duration // is subtracted from the TTL; it must cover rate. 0: the default
 	patience float64       // the time-out of a renewal as a share of the TTL; 0: the default
 }
 
-// tempo is how fast things go that are not faults.
+// tempo has the durations of everything that is not a fault.
 type tempo struct {
 	pace    time.Duration // between two guarded writes of a leader
 	rest    time.Duration // the longest pause between two campaigns
-	reads   time.Duration // between two reads of a bystander, of which few are needed: the store is known from the inside
-	linger  time.Duration // how long leaders lead at most before they resign; 0: until told
-	recheck time.Duration // of watches; 0: the default
+	reads   time.Duration // between two reads of a bystander; few are needed, because the store is read directly
+	linger  time.Duration // the longest time that leaders lead before they resign; 0: until a step makes them
+	recheck time.Duration // between liveness checks of watches; 0: the default
 	tick    time.Duration // of etcd; 0: its default
-	settle  time.Duration // the time in which all comes right by itself, beside two TTLs
+	settle  time.Duration // the time in which everything recovers by itself, in addition to two TTLs
 }
 
-// usual is that of most scenarios.
+// usual is the tempo of most scenarios.
 var usual = tempo{pace: 500 * time.Millisecond, rest: time.Second, reads: 8 * time.Second, settle: 12 * time.Second}
 
-// role picks the target of a step when it is played.
+// role picks the target of a step when it runs.
 type role uint8
 
 const (
@@ -89,34 +89,34 @@ const (
 
 func (r role) String() string { return [...]string{"anybody", "the leader", "a waiter"}[r] }
 
-// step is one thing that happens. Which fields count depends on the verb.
+// step is one event of a plan. The verb determines which fields are used.
 type step struct {
 	at       time.Duration
 	verb     verb
 	role     role
 	pick     int           // chooses among those in the role
 	way      rig.Way       // cut, delay, packets, fade, flicker
-	lasts    time.Duration // of whatever has an end; crash: until a new process comes, 0 never
+	lasts    time.Duration // of a fault that ends; crash: until a new process starts, 0 never
 	lag      time.Duration // delay, fade, flicker; starve: the longest wait at a point
-	share    float64       // packets: of those that are lost
-	point    string        // freeze: at which request, "" wherever it is; lose: of which reply
+	share    float64       // packets: the share that is lost
+	point    string        // freeze: the request at which it stops, "" for anywhere; lose: the reply
 	after    bool          // freeze: at its reply
-	gone     bool          // freeze: the request at the point goes on only with the process
-	unforced bool          // freeze: only if it comes to the point by itself
-	asked    bool          // freeze: the first thing it does is to ask whether it leads
-	keep     bool          // transfer: the order of the others
-	// crash: the process is not killed but leaves; the next one of that node removes what it left
+	gone     bool          // freeze: the request at the point continues only with the process
+	unforced bool          // freeze: the request is not provoked
+	asked    bool          // freeze: its first action afterwards is to check whether it leads
+	keep     bool          // transfer: keep the order of the others
+	// crash: the process leaves, and is not killed; the node's next process removes what it left
 	politely, takesOver bool
 	reset               bool // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
-// course is how long the step's effects last under a TTL, if nothing ends them before.
+// course returns how long the step's effects last under a TTL, if nothing ends them earlier.
 func (s step) course(ttl time.Duration) time.Duration {
 	switch s.verb {
 	case fade:
-		return s.lasts + 5*ttl/2 // in the dark, until the lease has long expired
+		return s.lasts + 5*ttl/2 // partitioned until long after the lease has expired
 	case crash:
-		return 0 // what lasts is the absence of a process, of which others come
+		return 0 // the only lasting effect is that a process is missing, and others come
 	default:
 		return s.lasts
 	}
@@ -153,7 +153,7 @@ func (p *plan) String() string {
 	return b.String()
 }
 
-// calm is the time before the first fault: the first leader's election.
+// calm is the time before the first fault, in which the first leader is elected.
 const calm = 3 * time.Second
 
 // draw makes the plan of a seed for an election, which may be one without heartbeats.
@@ -183,8 +183,8 @@ func (st style) draw(impl contender.Contender, seed uint64) *plan {
 			p.tokens = between(rng, 2*time.Second, p.ttl).Truncate(time.Second)
 		}
 		p.gather(rng, n, 2*time.Second, 3*time.Millisecond)
-		// Faults that come one upon the other find other mistakes than those that are left to
-		// themselves: a lease runs out, the next one is not yet disturbed.
+		// Faults that follow each other closely find other mistakes than isolated ones, after which
+		// a lease expires and the next one is not yet disturbed.
 		faults, apart := 5+rng.IntN(6), p.ttl/2
 		if p.unhurried = rng.IntN(10) == 0; p.unhurried {
 			faults, apart = 6+rng.IntN(7), p.ttl
@@ -202,7 +202,7 @@ func (st style) draw(impl contender.Contender, seed uint64) *plan {
 	return p
 }
 
-// gather draws the members: when each joins at the latest, and how far each is at most.
+// gather draws the members: joins is the latest time of a join, trips the greatest distance.
 func (p *plan) gather(rng *rand.Rand, n int, joins, trips time.Duration) {
 	for range n {
 		m := member{joins: between(rng, 0, joins), temper: drawTemper(rng)}
@@ -211,10 +211,10 @@ func (p *plan) gather(rng *rand.Rand, n int, joins, trips time.Duration) {
 	}
 }
 
-// drawTemper draws one. The default margin hides two faults: an error of up to
-// a tenth of the TTL, and, with its short time-out, all of a slow reply. So half
-// of the participants have next to none, with a perfect clock; the others have a
-// clock as bad as the default margin still covers.
+// drawTemper draws a temper. The default margin hides two faults: an error of up to a tenth of the
+// TTL, and, with its short timeout of renewals, all of a slow reply. So half of the participants
+// have next to no margin, with a perfect clock; the others have a clock as wrong as the default
+// margin still covers.
 func drawTemper(rng *rand.Rand) temper {
 	if rng.IntN(2) == 0 {
 		return temper{margin: time.Millisecond, patience: 0.1 + 0.6*rng.Float64()}
@@ -238,7 +238,7 @@ func (p *plan) add(more ...step) {
 	slices.SortStableFunc(p.steps, func(a, b step) int { return int(a.at - b.at) })
 }
 
-// over is when the last fault has run its course.
+// over is when the last fault ends.
 func (p *plan) over() time.Duration {
 	last := time.Duration(0)
 	for _, s := range p.steps {
@@ -247,7 +247,7 @@ func (p *plan) over() time.Duration {
 	return last
 }
 
-// options are what the plan asks of its world.
+// options returns the options of the plan's world.
 func (p *plan) options() rig.Options {
 	o := rig.Options{
 		Tick: p.tempo.tick, Tokens: p.tokens,

@@ -8,21 +8,20 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// confirmation is the question that only Eldest asks: whether a majority has the leader
-// that answered a renewal.
+// confirmation is a request that only Eldest makes: to confirm that a majority has the leader that
+// answered a renewal.
 const confirmation = "confirmation"
 
-// replies are the ones a step can lose.
+// replies are the replies that a step can lose.
 var replies = []string{"grant", "registration", "write", "renewal", confirmation, "departure", "read"}
 
-// points are the requests at which a process can be stopped: just before one leaves,
-// or when its reply is there and nobody has seen it. Together they are every place at
-// which an election waits for the server, and so every place at which it can be
-// overtaken.
+// points are the requests at which a process can be stopped: just before one is sent, or when its
+// reply has arrived and has not been processed. Together they are all places at which an election
+// waits for the server, and so all places at which other events can overtake it.
 var points = []string{"grant", "registration", "read", "watch", "renewal", confirmation, "write", "departure"}
 
-// matcher matches the requests of a point. Streams pass with each message, replies
-// with theirs; unary requests pass twice with the request.
+// matcher matches the requests of a point. Streams pass each message, and for replies the received
+// message; unary calls pass the request, both before the call and after it.
 func matcher(point string) func(method string, m any) bool {
 	return func(_ string, m any) bool {
 		is, all := map[string]bool{}, prefix
@@ -31,13 +30,13 @@ func matcher(point string) func(method string, m any) bool {
 			is["renewal"] = true
 		case *pb.WatchRequest:
 			is["watch"] = m.GetCreateRequest() != nil
-		case *pb.WatchResponse: // the news on which the next candidate acts
+		case *pb.WatchResponse: // the event to which the next candidate reacts
 			is["watch"] = slices.ContainsFunc(m.Events, func(e *mvccpb.Event) bool {
 				return e.Type == mvccpb.Event_DELETE && strings.HasPrefix(string(e.Kv.Key), all)
 			})
 		case *pb.LeaseGrantRequest:
 			is["grant"] = true
-		case *pb.MemberListRequest: // the majority is asked about a renewal
+		case *pb.MemberListRequest: // a majority confirms a renewal
 			is[confirmation] = true
 		case *pb.RangeRequest:
 			is["read"] = strings.HasPrefix(string(m.Key), all)
@@ -61,8 +60,8 @@ func matcher(point string) func(method string, m any) bool {
 	}
 }
 
-// puts looks for a put in the branch that is taken when the compares hold, at
-// any depth: guarded transactions are nested.
+// puts reports whether there is a put in the branch that is taken when the compares hold, at any
+// depth: guarded transactions are nested.
 func puts(m *pb.TxnRequest, of string) bool {
 	return slices.ContainsFunc(m.GetSuccess(), func(op *pb.RequestOp) bool {
 		return strings.HasPrefix(string(op.GetRequestPut().GetKey()), of) || puts(op.GetRequestTxn(), of)

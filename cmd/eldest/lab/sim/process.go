@@ -18,10 +18,10 @@ func drawCrash(rng *rand.Rand, ttl time.Duration, s *step) {
 	}
 }
 
-// crash ends a process, and lets another one come: of a node, another one of that node.
+// crash ends a process, and starts another one later: for a node, its next process.
 func (r *run) crash(p *participant, s step) {
 	if started, lives, _ := p.state(); started && !lives || s.politely && !started {
-		return // it leaves, or has yet to come
+		return // it is leaving, or has not started
 	}
 	next := func() {
 		if s.lasts > 0 {
@@ -50,8 +50,8 @@ func (r *run) crash(p *participant, s step) {
 	next()
 }
 
-// longestWait bounds how long a starving goroutine stands still, whatever the TTL:
-// the world must have ended a minute after its scenario.
+// longestWait limits how long a starving goroutine waits, for any TTL: the world must have ended a
+// minute after its scenario.
 const longestWait = 20 * time.Second
 
 func drawStarve(rng *rand.Rand, ttl time.Duration, s *step) {
@@ -59,15 +59,15 @@ func drawStarve(rng *rand.Rand, ttl time.Duration, s *step) {
 	s.lasts = between(rng, ttl/2, 2*ttl)
 }
 
-// starve lets a process wait for a processor at every point.
+// starve makes a process wait for a processor at every point.
 func (r *run) starve(p *participant, s step) {
 	r.bother(p, s.lasts+2*s.lag)
 	p.host.Starve(s.lag, r.rng(s))
 	r.endsAfter(s.lasts, string(starve), func() int { return p.host.Effects().Starved }, func() { p.host.Starve(0, nil) })
 }
 
-// drawFreeze stops a process, for longer than its lease can last in two of three
-// cases, and in most at a point, to which not every process comes.
+// drawFreeze draws a stop of a process: for longer than its lease can last in two of three cases,
+// and in most at a point, which not every process reaches.
 func drawFreeze(rng *rand.Rand, ttl time.Duration, s *step) {
 	if rng.IntN(6) > 0 {
 		s.point = points[rng.IntN(len(points))]
@@ -87,8 +87,7 @@ func drawFreeze(rng *rand.Rand, ttl time.Duration, s *step) {
 	}
 }
 
-// freeze stops a process and lets it go on after a while: at once, or when it comes to
-// a point.
+// freeze stops a process for a while: at once, or when it reaches a point.
 func (r *run) freeze(p *participant, s step) {
 	if s.point == "" {
 		r.stop(p, s)
@@ -101,15 +100,15 @@ func (r *run) freeze(p *participant, s step) {
 	}})
 	what := s.point
 	if what == "watch" && !s.after {
-		what = "registration" // a candidate that enters opens one; one that is notified of an end does not
+		what = "registration" // a candidate opens one when it registers, and not when it is notified of an end
 	}
 	if !s.unforced {
 		r.force(p, what)
 	}
 }
 
-// stop stops a process, and counts the stop when it is over: that its lease was over
-// by then and it had led, is what it was for.
+// stop stops a process, and counts the stop when it is over. The effect that is wanted is that the
+// process led and its lease has ended by then.
 func (r *run) stop(p *participant, s step) (goesOn <-chan struct{}) {
 	if r.calm.Load() {
 		return nil
@@ -142,19 +141,19 @@ func (r *run) stop(p *participant, s step) (goesOn <-chan struct{}) {
 	return goesOn
 }
 
-// byHand is what a key is overwritten with.
+// byHand is the value that overwrites a key.
 const byHand = "by hand"
 
-// takes takes away or overwrites a candidate's key, or revokes its lease.
+// takes removes or overwrites a candidate's key, or revokes its lease.
 func (r *run) takes(p *participant, s step) {
 	r.takeAway(p, s.verb, r.next > time.Second && r.well(p))
 }
 
-// takeAway does that; unhindered says that nothing will keep the news from the participant for a second.
+// takeAway does that; unhindered means that nothing will delay the participant's notification for a second.
 func (r *run) takeAway(p *participant, v verb, unhindered bool) {
 	ctx := r.world.T.Context()
-	// A put without a lease makes a key that only its owner ever removes, so the owner must be there to do so. A node is
-	// not: it revokes its lease, and begins another round.
+	// Only its owner removes a key that was put without a lease, so the owner must be there to do
+	// so. A node is not: it revokes its lease, and begins another round.
 	_, node := r.impl.(nodes)
 	unbound := v == overwrite && unhindered && !node
 	for _, k := range r.queue() {

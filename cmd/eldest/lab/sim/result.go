@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// result is what became of a scenario.
+// result is the result of a scenario.
 type result struct {
 	plan       *plan
 	history    *oracle.History
@@ -20,13 +20,13 @@ type result struct {
 	virtual    time.Duration
 }
 
-// invalid says why a run proves nothing, or "". An invariant that nothing put to
-// the test is not one that held.
+// invalid returns why a run proves nothing, or "". An invariant that nothing tested does not count
+// as one that held.
 func (r *result) invalid() string {
 	return strings.Join(r.history.Invalid(oracle.Tally{Tenures: 1, Acked: 1, Reads: 1, Queues: 1, Fenced: 1}), "; ")
 }
 
-// found says what was wrong, a line each.
+// found lists what was wrong, one line each.
 func (r *result) found() string {
 	var b strings.Builder
 	for _, v := range r.violations {
@@ -38,13 +38,13 @@ func (r *result) found() string {
 	return b.String()
 }
 
-// again is the command that plays the scenario once more.
+// again returns the command that runs the scenario again.
 func (r *result) again() string {
 	return fmt.Sprintf("go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -v -count=1 -sim.impl=%s -sim.style=%s -sim.seed=%d", r.plan.impl.Name(), r.plan.style, r.plan.seed)
 }
 
-// String is the report of a failed run: how to see it again, what was wrong,
-// the plan, and all that happened at virtual instants. The history is kept in a directory of its own.
+// String is the report of a failed run: how to repeat it, what was wrong, the plan, and all events
+// at virtual instants. The history is kept in a directory of its own.
 func (r *result) String() string {
 	kept, err := os.MkdirTemp("", fmt.Sprintf("eldest-sim-%s-%d-", r.plan.style, r.plan.seed))
 	if err == nil {
@@ -56,18 +56,18 @@ func (r *result) String() string {
 	return fmt.Sprintf("seed %d; to run it alone:\n\t%s\n%shistory, and a picture of the register: %s\n\n%v\n%v", r.plan.seed, r.again(), r.found(), kept, r.plan, r.history)
 }
 
-// outcome is what a scenario adds to a suite: a line of JSON between processes.
+// outcome is what a scenario adds to a suite. It is a line of JSON between processes.
 type outcome struct {
 	Style style  `json:"style"`
 	Seed  uint64 `json:"seed"`
 	sum
-	// Invalid says why the scenario proves nothing.
+	// Invalid is why the scenario proves nothing.
 	Invalid string `json:"invalid,omitempty"`
-	// Report is there for a scenario that failed.
+	// Report is set for a scenario that failed.
 	Report string `json:"report,omitempty"`
 }
 
-// outcome sums a result up. Where violations are expected there would be thousands of reports.
+// outcome summarises a result. Expected violations are not reported: there would be thousands of reports.
 func (r *result) outcome(took time.Duration) outcome {
 	o := outcome{Style: r.plan.style, Seed: r.plan.seed, Invalid: r.invalid(), sum: sum{
 		Scenarios: 1, Tenures: r.tally.Tenures, Acked: r.tally.Acked, Reads: r.tally.Reads,
@@ -75,7 +75,7 @@ func (r *result) outcome(took time.Duration) outcome {
 		Struck: r.struck, Violations: map[string]int{}, Found: map[string]*found{},
 	}}
 	for _, k := range kinds() {
-		if !k.effect && r.struck[k.name] > 0 { // a departure of one's own will is no fault
+		if !k.effect && r.struck[k.name] > 0 { // a voluntary departure is no fault
 			o.Mild = 0
 		}
 	}
@@ -89,7 +89,7 @@ func (r *result) outcome(took time.Duration) outcome {
 	return o
 }
 
-// sum is what many scenarios add up to.
+// sum is the total of many scenarios.
 type sum struct {
 	Scenarios int `json:"scenarios"`
 	Tenures   int `json:"tenures"`
@@ -99,24 +99,24 @@ type sum struct {
 	Years float64 `json:"virtualYears"`
 	// Seconds is the time that the scenarios took, each in its process.
 	Seconds float64 `json:"scenarioSeconds"`
-	// Mild counts those in which no fault took effect, as happens to one in some hundred.
+	// Mild counts those in which no fault took effect, as happens in one of some hundred.
 	Mild int `json:"withoutFault"`
 	// Struck counts faults and proofs of faults, by name.
 	Struck map[string]int `json:"struck"`
 	// Violations counts what the checkers found, by invariant.
 	Violations map[string]int `json:"violations"`
-	// Found is where violations were found, by invariant.
+	// Found has the scenarios in which violations were found, by invariant.
 	Found  map[string]*found `json:"found,omitempty"`
 	Failed []outcome         `json:"-"`
 }
 
-// found is in how many scenarios an invariant was violated, and the first of them.
+// found has the number of scenarios in which an invariant was violated, and the first of them.
 type found struct {
 	Scenarios int      `json:"scenarios"`
 	Seeds     []string `json:"seeds"`
 }
 
-// firstSeeds is how many seeds are kept of each invariant that was violated.
+// firstSeeds is how many seeds are kept for each violated invariant.
 const firstSeeds = 8
 
 const year = 365 * 24 * time.Hour
@@ -132,7 +132,7 @@ func (s *sum) add(o outcome) {
 	}
 }
 
-// merge adds what another one has.
+// merge adds another sum.
 func (s *sum) merge(o *sum) {
 	s.Scenarios += o.Scenarios
 	s.Tenures += o.Tenures
@@ -159,8 +159,8 @@ func (s *sum) merge(o *sum) {
 	s.Failed = append(s.Failed, o.Failed...)
 }
 
-// never returns the kinds of fault that never took effect and should have, with an
-// election.
+// never returns the kinds of fault that never took effect, although with this election they should
+// have.
 func (s *sum) never(impl contender.Contender) []string {
 	var out []string
 	for _, k := range kinds() {

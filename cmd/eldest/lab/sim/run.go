@@ -25,29 +25,28 @@ const (
 	dataKey      = "data"
 )
 
-// run plays a plan, step by step, in a world.
+// run runs a plan, step by step, in a world.
 type run struct {
 	*plan
 	world   *rig.World
 	log     *oracle.Log
-	admin   *rig.Host      // the hand that revokes, deletes, compacts; no faults here
+	admin   *rig.Host      // revokes, deletes, compacts; has no faults
 	healed  chan struct{}  // closed when calm is set
 	calm    atomic.Bool    // the faults are over: leaders need not write so often
-	next    time.Duration  // from the present step to the next one
+	next    time.Duration  // from this step to the next one
 	asking  sync.WaitGroup // transfers and departures under way
 	outside outside
 
 	mu           sync.Mutex
 	participants []*participant
 	struck       map[string]int
-	// trouble is when something last was wrong with a host, by name; "" is the
-	// server.
+	// trouble is until when something is wrong with a host, by name; "" is the server.
 	trouble map[string]time.Duration
 	lost    map[string]time.Duration // when a host last lost a reply, by name
-	removed map[int64]bool           // tenures whose key was taken away by hand
+	removed map[int64]bool           // tenures whose key was removed by hand
 	open    []func()                 // count faults that may not have ended
-	owed    bool                     // space, to a server that is down
-	again   int                      // processes that came after a crash
+	owed    bool                     // space must be restored, when the server is up again
+	again   int                      // processes that were started after a crash
 	wrong   []oracle.Violation       // found here, and not by the oracle
 }
 
@@ -117,7 +116,7 @@ func (r *run) step(s step) {
 	}
 }
 
-// target picks for whom the step is, among those that live.
+// target picks the target of a step, among the participants that live.
 func (r *run) target(s step) *participant {
 	q := r.queue()
 	switch {
@@ -136,7 +135,7 @@ func (r *run) target(s step) *participant {
 	return alive[s.pick%len(alive)]
 }
 
-// join lets a new participant begin after a while. The process of a node has its id.
+// join starts a new participant after a while. The process of a node has its id.
 func (r *run) join(name, id string, after time.Duration, takesOver bool) {
 	host := r.world.Host(name) // which takes time while the server is down
 	r.mu.Lock()
@@ -174,7 +173,7 @@ func (r *run) queue() []oracle.Change {
 	return q
 }
 
-// owner returns the candidate whose key it is, or nil.
+// owner returns the participant whose key it is, or nil.
 func (r *run) owner(key string) *participant {
 	for _, p := range r.everybody() {
 		if _, _, lease := p.state(); lease == oracle.LeaseOf(key) {
@@ -184,12 +183,12 @@ func (r *run) owner(key string) *participant {
 	return nil
 }
 
-// steady is how long a host must have been well for its owner to owe a prompt
-// reaction: gRPC's reconnection back-off is over by then.
+// steady is how long a host must have been without faults before its participant must react
+// promptly: gRPC's reconnection back-off is over by then.
 const steady = 8 * time.Second
 
-// well reports whether nothing has been wrong with the participant's way to the
-// server for some time, and nothing waits to go wrong.
+// well reports whether the participant's connection to the server has had no fault for some time,
+// and none is armed.
 func (r *run) well(p *participant) bool {
 	if p.host.Armed() || p.halted() != nil {
 		return false
@@ -204,8 +203,8 @@ func (r *run) well(p *participant) bool {
 	return true
 }
 
-// bother notes that something is wrong with the participant, or, for nil, with the server,
-// for a while.
+// bother records that something is wrong with the participant, or, for nil, with the server, for a
+// while.
 func (r *run) bother(p *participant, d time.Duration) {
 	name := ""
 	if p != nil {
@@ -218,7 +217,7 @@ func (r *run) bother(p *participant, d time.Duration) {
 	r.log.Add(oracle.Event{Who: name, Kind: oracle.Trouble, Until: until})
 }
 
-// later does f after a while, unless everything has healed by then.
+// later calls f after a while, unless everything has healed by then.
 func (r *run) later(d time.Duration, f func()) {
 	time.AfterFunc(d, func() {
 		if !r.calm.Load() {
@@ -227,8 +226,8 @@ func (r *run) later(d time.Duration, f func()) {
 	})
 }
 
-// endsAfter ends a fault after a while, if everything does not heal before, and counts
-// it if its effect has grown meanwhile: a cut that nothing ran into is no cut.
+// endsAfter ends a fault after a while, unless everything heals before, and counts it if its effect
+// has grown meanwhile: a cut that affected nothing does not count.
 func (r *run) endsAfter(d time.Duration, name string, effect func() int, end func()) {
 	before := effect()
 	judge := sync.OnceFunc(func() { r.count(name, effect() > before) })
@@ -250,7 +249,7 @@ func (r *run) count(name string, took bool) {
 	}
 }
 
-// note is for the reader of the log.
+// note adds a line for readers of the log.
 func (r *run) note(format string, args ...any) {
 	r.log.Add(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf(format, args...)})
 }
@@ -261,10 +260,10 @@ func (r *run) violated(format string, args ...any) {
 	r.wrong = append(r.wrong, oracle.Violation{Invariant: "status", At: r.world.Now(), Text: fmt.Sprintf(format, args...)})
 }
 
-// rng makes the source of what is random while a step lasts.
+// rng returns the random source for the time of a step.
 func (r *run) rng(s step) *rand.Rand { return rand.New(rand.NewPCG(r.seed, uint64(s.at))) }
 
-// heal ends what is still wrong.
+// heal ends all faults.
 func (r *run) heal() {
 	require.NoError(r.world.T, r.world.Server.Start())
 	r.mu.Lock()
@@ -285,15 +284,15 @@ func (r *run) heal() {
 	r.log.Add(oracle.Event{Kind: oracle.Healed, Text: "everything heals"})
 }
 
-// In how many scenarios one waits to the end although all is well, and somebody observes, which is waited for too.
+// One scenario in patient waits to the end although all is well; one in watched is observed, and waits too.
 const (
 	patient = 8
 	watched = 3
 )
 
-// settle lets time pass in which everything comes right by itself: leases expire, sessions
-// are opened, back-offs end. In most scenarios that is over once all has been well for a
-// moment; one in a few shows whether it lasts, and so does each that is observed.
+// settle lets time pass in which everything recovers by itself: leases expire, sessions are opened,
+// back-offs end. In most scenarios it ends once all has been well for a moment; a few scenarios,
+// and all with an observer, wait for the whole time, to show that it lasts.
 func (r *run) settle() {
 	const enough = 3
 	all := 2*r.ttl + r.tempo.settle
@@ -310,8 +309,8 @@ func (r *run) settle() {
 	}
 }
 
-// recovered reports whether all that live are in the queue, nobody is still to come, no lease
-// has yet to expire, and the judge of the end would find nothing wrong with it.
+// recovered reports whether all participants that live are in the queue, all have started, no other
+// lease remains, and the checks of the end would find nothing wrong.
 func (r *run) recovered() bool {
 	living := 0
 	for _, p := range r.everybody() {
@@ -335,7 +334,7 @@ func (r *run) recovered() bool {
 	return len(oracle.I5(h)) == 0
 }
 
-// settled reports whose keys are there when all has settled; by then an observer knows who is first.
+// settled reports whose keys exist when all has settled; by then an observer must have the first of them.
 func (r *run) settled() {
 	now := oracle.Event{Kind: oracle.Queue, Until: r.world.Now()}
 	first := oracle.Event{Kind: oracle.Settled}
@@ -352,12 +351,12 @@ func (r *run) settled() {
 	r.followed()
 }
 
-// end has everybody leave, looks for what is left behind, and judges all.
+// end makes all participants leave, looks for leftovers, and judges the history.
 func (r *run) end() *result {
 	for _, p := range r.everybody() {
 		p.leave()
 	}
-	time.Sleep(time.Second) // for the tap to see the last of it
+	time.Sleep(time.Second) // until the tap has received the last changes
 	left := func(format string, args ...any) {
 		r.log.Add(oracle.Event{Kind: oracle.Left, Text: fmt.Sprintf(format, args...)})
 	}
@@ -385,7 +384,7 @@ func (r *run) history() *oracle.History {
 	require.True(r.world.T, complete, "INVALID: the tap was overtaken by a compaction")
 	changes = slices.DeleteFunc(changes, func(c oracle.Change) bool { return strings.HasPrefix(c.Key, beats) })
 	return &oracle.History{
-		// A server that comes back gives every lease another TTL, and its own election.
+		// A server that restarts gives every lease another TTL, and needs an election of its own.
 		About: oracle.About{
 			Prefix: prefix, Data: dataKey, TTL: r.ttl,
 			Recovery: r.ttl + 3*time.Second + 20*r.tempo.tick,
@@ -394,8 +393,7 @@ func (r *run) history() *oracle.History {
 	}
 }
 
-// read makes one linearizable read of the data key and reports it, if there is an
-// answer.
+// read makes one linearizable read of the data key and reports it, if it succeeds.
 func (r *run) read(ctx context.Context, who string, client clientv3.KV) {
 	once, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -407,7 +405,7 @@ func (r *run) read(ctx context.Context, who string, client clientv3.KV) {
 	name := ""
 	if len(resp.Kvs) > 0 {
 		if name, err = oracle.ReadValue(string(resp.Kvs[0].Value)); err != nil {
-			name = string(resp.Kvs[0].Value) // nobody wrote it, and the checker says so
+			name = string(resp.Kvs[0].Value) // no participant wrote it, which the checker reports
 		}
 	}
 	r.log.Add(oracle.Event{Who: who, Kind: oracle.Read, Write: name, At: asked, Until: r.world.Now()})
@@ -435,8 +433,7 @@ func (r *run) observe(ctx context.Context, host *rig.Host) {
 	}
 }
 
-// disturb cuts, delays and resets the observer's network at random, as long as
-// there are faults elsewhere.
+// disturb cuts, delays and resets the observer's network at random, as long as other faults occur.
 func (r *run) disturb(ctx context.Context, host *rig.Host) {
 	rng := rand.New(rand.NewPCG(r.seed, 0x736565))
 	for pause(ctx, between(rng, 500*time.Millisecond, 6*time.Second)) && !r.calm.Load() {
@@ -453,7 +450,7 @@ func (r *run) disturb(ctx context.Context, host *rig.Host) {
 	}
 }
 
-// pause lets time pass, and reports whether ctx goes on.
+// pause waits for d, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

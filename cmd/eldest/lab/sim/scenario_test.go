@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// enough is the number of scenarios from which on every kind of fault must have
-	// taken effect at least once.
+	// enough is the number of scenarios from which each kind of fault must have taken effect at
+	// least once.
 	enough = 200
-	// stopAfter is how many failed scenarios are enough to read.
+	// stopAfter is the number of failed scenarios after which a run ends.
 	stopAfter = 3
-	// tenuresEach is how many tenures a scenario must have on average: 10,000 seeds
-	// are for 50,000 tenures at least.
+	// tenuresEach is how many tenures a scenario must have on average: 10,000 seeds must give at
+	// least 50,000 tenures.
 	tenuresEach = 5
 )
 
-// Random scenarios against this repository's election: no violation in any.
+// Random scenarios of this repository's election have no violation.
 func TestScenarios(t *testing.T) {
 	impl, st, n := named(t, *implName), style(*styleName), *seeds
 	require.Contains(t, sizes, st, "no style has that name")
@@ -72,7 +72,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// few are the seeds of tests that play scenarios with other elections.
+// few returns the seeds of tests that run scenarios with other elections.
 func few(n uint64, more ...uint64) []uint64 {
 	for i := range n {
 		more = append(more, i)
@@ -80,7 +80,7 @@ func few(n uint64, more ...uint64) []uint64 {
 	return more
 }
 
-// clean plays scenarios in which nothing may be found, and returns what they add up to.
+// clean runs scenarios in which no violation may be found, and returns their total.
 func clean(t *testing.T, impl contender.Contender, seeds []uint64) *sum {
 	all := newSum()
 	for _, n := range seeds {
@@ -93,15 +93,15 @@ func clean(t *testing.T, impl contender.Contender, seeds []uint64) *sum {
 	return all
 }
 
-// The same by the API of etcd's package: no violation either. The seeds
-// besides have found keys without a lease that stayed for ever, and a Done that was not closed
-// when the context had ended.
+// The same with the API of etcd's package: no violation either. The additional seeds have found
+// keys without a lease that were never deleted, and a Done that was not closed when the context had
+// ended.
 func TestScenariosOfTheDropIn(t *testing.T) {
 	clean(t, named(t, contender.DropIn), few(60, 132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415))
 }
 
-// The same by package elector, with processes that are restarted: one node leads and all others follow it, no two ever
-// lead, and lead functions never overlap.
+// The same with package elector, and with processes that are restarted: one node leads and all
+// others follow it, two nodes never lead at once, and lead functions never overlap.
 func TestScenariosOfNodes(t *testing.T) {
 	all := clean(t, nodes{}, few(100))
 	for _, what := range []string{
@@ -112,7 +112,7 @@ func TestScenariosOfNodes(t *testing.T) {
 	}
 }
 
-// finds plays scenarios of one kind until each of the invariants was violated, as must come to pass.
+// finds runs scenarios of one kind until each of the invariants was violated, which must happen.
 func finds(t *testing.T, from, most int, drawn func(seed uint64) *plan, invariants ...string) {
 	found, n := map[string]int{}, 0
 	missing := func() (all []string) {
@@ -132,16 +132,15 @@ func finds(t *testing.T, from, most int, drawn func(seed uint64) *plan, invarian
 	require.Empty(t, missing(), "never found violated")
 }
 
-// The same scenarios against etcd's own election must find what is wrong there;
-// if they do not, they prove nothing above.
+// The same scenarios must find the faults of etcd's own election; otherwise the results above prove
+// nothing.
 func TestScenariosFindFaultsOfConcurrency(t *testing.T) {
 	impl := concurrency(t)
 	finds(t, 0, 60, func(seed uint64) *plan { return ordinary.draw(impl, seed) }, "I1", "I4", "I5", "I6")
 }
 
-// Without the guard, the last write of a leader that was deposed goes through. The
-// checkers of the store's changes must find it, and so must the one that knows
-// nothing but what participants were told.
+// Without the guard, the last write of a deposed leader is committed. The checkers of the store's
+// changes must find it, and so must the one that uses only the answers that participants received.
 func TestScenariosFindWritesWithoutGuard(t *testing.T) {
 	finds(t, 0, 100, func(seed uint64) *plan {
 		p := ordinary.draw(contender.Ours{}, seed)
@@ -150,7 +149,7 @@ func TestScenariosFindWritesWithoutGuard(t *testing.T) {
 	}, "I2", "I3", "linear")
 }
 
-// careless is a tenure whose holder writes as it likes.
+// careless is a tenure whose holder writes without the guard.
 type careless struct {
 	contender.Tenure
 	client *clientv3.Client
@@ -160,8 +159,8 @@ func (c careless) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse
 	return c.client.Txn(ctx).Then(op).Commit()
 }
 
-// A seed determines the plan, every verb is drawn, half of the scenarios have heartbeats, and every kind has a name of its own.
-// What is drawn of transfers, and for nodes, is an extra: all else is as much as without them.
+// A seed determines the plan, every verb is drawn, half of the scenarios have heartbeats, and each kind has
+// its own name. What is drawn for transfers, and for nodes, is added: all else is as much as without it.
 func TestPlans(t *testing.T) {
 	const seeds = 300
 	impl := contender.Ours{}

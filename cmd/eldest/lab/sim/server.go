@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
-// compacted removes all history up to this moment.
+// compacted compacts all history up to this moment, and reports whether it did.
 func (r *run) compacted() bool {
 	if !r.world.Server.Up() {
 		return false
@@ -20,9 +20,9 @@ func (r *run) compacted() bool {
 	return err == nil
 }
 
-// overrun cuts a participant off, lets the store move on and compacts it, and breaks
-// the connection as it heals: the participant's watch begins again at a revision that
-// is gone. The server tells whether one did.
+// overrun partitions a participant, changes and compacts the store, and resets the connection as it
+// heals: the participant's watch begins again at a compacted revision. The server counts such
+// watches.
 func (r *run) overrun(p *participant, s step) {
 	r.bother(p, s.lasts)
 	p.host.Cut(rig.Both)
@@ -43,7 +43,7 @@ func (r *run) overrun(p *participant, s step) {
 	})
 }
 
-// full takes the store's space away for a while.
+// full raises the server's space alarm for a while.
 func (r *run) full(s step) {
 	if r.world.Server.Full(true) != nil {
 		return
@@ -52,7 +52,7 @@ func (r *run) full(s step) {
 	r.endsAfter(s.lasts, string(full), func() int { return r.world.Server.Refusals()[rig.NoSpace] }, r.space)
 }
 
-// space gives it back; to a server that is down, when it is up again.
+// space clears it; if the server is down, when it is up again.
 func (r *run) space() {
 	owed := r.world.Server.Full(false) != nil
 	r.bother(nil, 0)
@@ -66,8 +66,8 @@ func drawStall(rng *rand.Rand, ttl time.Duration, s *step) {
 	s.reset = rng.IntN(3) == 0
 }
 
-// stall cuts everybody off at once: to them, the server is stopped or cut off. To the
-// server it is they that are, and leases run on.
+// stall partitions all participants at once: for them, the server is stopped or partitioned. For
+// the server, they are, and leases continue to expire.
 func (r *run) stall(s step) {
 	r.bother(nil, s.lasts)
 	all := r.everybody()
@@ -107,7 +107,7 @@ func (r *run) restart(s step) {
 	}
 	r.admin.Client.ActiveConnection().ResetConnectBackoff()
 	r.count(string(s.verb), true)
-	// The hand that takes keys away needs a connection again.
+	// The administrator's client needs a connection again.
 	ctx, cancel := context.WithTimeout(r.world.T.Context(), time.Minute)
 	defer cancel()
 	_, err := r.admin.Client.Get(ctx, "nothing")

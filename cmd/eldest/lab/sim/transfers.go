@@ -12,14 +12,14 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// mailbox is a write to a request key, as a reply that is lost and a point to be stopped at.
+// mailbox is a write to a request key, as a reply to lose and as a point to stop at.
 const mailbox = "mailbox"
 
 var mailboxes, mailboxesEnd = keys.MailboxRange(electionName)
 
-// drawTransfers adds transfers of leadership to one scenario in four, from a source of
-// its own: all else in a plan is what it is without them. Most participants take part, in
-// some scenarios they yield to one another, and somebody asks a few times for any of them.
+// drawTransfers adds transfers of leadership to one scenario in four, from its own random source: everything
+// else in a plan is the same without them. Most participants take part, in some scenarios they yield to one
+// another, and the administrator requests a few transfers to any of them.
 func (p *plan) drawTransfers() {
 	rng := rand.New(rand.NewPCG(p.seed, 0x7472616e73666572))
 	if p.style == quiet || rng.IntN(4) > 0 {
@@ -28,8 +28,8 @@ func (p *plan) drawTransfers() {
 	for i := range p.members {
 		p.members[i].transfers = rng.IntN(6) > 0
 	}
-	// Not in a crowd of leaders that resign at once: one that yields again and again rests
-	// in between, for longer than I7 lets the oldest wait.
+	// Not with many leaders that resign at once: a candidate that yields again and again pauses in
+	// between, for longer than I7 lets the oldest wait.
 	p.ranked = rng.IntN(3) == 0 && p.style != dense
 	last := p.last()
 	var more []step
@@ -54,12 +54,12 @@ func (p *plan) drawTransfers() {
 	p.add(more...)
 }
 
-// transfer has somebody ask for leadership to go to one that waits. It does not wait for
-// what comes of it.
+// transfer requests a transfer of leadership to a queued candidate. It does not wait for the
+// result.
 func (r *run) transfer(s step) {
 	q := r.queue()
 	if len(q) < 2 {
-		return // nobody waits
+		return // no candidate waits
 	}
 	target := q[1+s.pick%(len(q)-1)].Key
 	options := transfer.Options{Order: transfer.PassBy, Patience: r.ttl / 2, Drain: r.ttl}

@@ -22,10 +22,10 @@ import (
 // CallKey is the metadata in which a caller names its call.
 const CallKey = "storm-call"
 
-// Begun is the event of a line that says that a handler was given the call ID.
+// Begun is the event of a line for a handler that received the call ID.
 const Begun = "begun"
 
-// Line is one line of the witness.
+// Line is one line of the witness's output.
 type Line struct {
 	Event string `json:"event"`
 	ID    string `json:"id"`
@@ -41,8 +41,8 @@ func RegisterKVServer(r grpc.ServiceRegistrar, s kvpb.KVServer) {
 	r.RegisterService(&streams, s)
 }
 
-// registrar registers services whose handlers note each call that they are given: one that
-// is one message when the message is there, a stream before anything is received.
+// registrar registers services whose handlers report each call: a unary call when its message has
+// been received, a stream before anything is received.
 type registrar struct{ grpc.ServiceRegistrar }
 
 // RegisterService registers a service with such handlers.
@@ -69,19 +69,19 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	r.ServiceRegistrar.RegisterService(&noting, impl)
 }
 
-// note writes the line before the handler does anything. One write of so few bytes is never
-// mixed with another one of this process, and is not lost when the process is killed.
+// note writes the line before the handler does anything. A single write of so few bytes is never
+// interleaved with another write of this process, and is not lost when the process is killed.
 func note(ctx context.Context) {
 	for _, id := range metadata.ValueFromIncomingContext(ctx, CallKey) {
 		if line, err := json.Marshal(Line{Event: Begun, ID: id}); err == nil {
-			_, _ = os.Stdout.Write(append(line, '\n')) // without a reader nobody judges
+			_, _ = os.Stdout.Write(append(line, '\n')) // without a reader the line is not needed
 		}
 	}
 }
 
 // The methods of the streams.
 const (
-	// AppendStream takes kvpb.AppendRequests, and answers each with its AppendResponse.
+	// AppendStream takes kvpb.AppendRequests, and answers each one with an AppendResponse.
 	AppendStream = "/eldest.storm.v1.Streams/Append"
 	// DeafStream takes no message and sends none until its context ends.
 	DeafStream = "/eldest.storm.v1.Streams/Deaf"
@@ -122,28 +122,28 @@ func deaf(_ any, stream grpc.ServerStream) error {
 // Mutant is the environment variable that breaks the service, if it is not empty.
 const Mutant = "STORM_MUTANT"
 
-// fate is what becomes of a put at a mutant.
+// fate is what a mutant does with a put.
 type fate uint32
 
 const (
 	forgotten fate = iota // acknowledged and not written
-	repeated              // written twice
-	denied                // written, and the caller is told that nothing was
-	turned                // turned away before it began, though there was a leader
+	repeated              // written twice (by two calls of Put)
+	denied                // written, but the response says that nothing was written
+	turned                // rejected before it began, although there was a leader
 	shed                  // refused for want of room
-	odd                   // answered with a code that nobody has documented
-	twice                 // begun twice
-	fates     = 10        // the other puts are served
+	odd                   // answered with an undocumented code
+	twice                 // reported as begun twice
+	fates     = 10        // the hash is taken modulo fates; the other puts are served
 )
 
-// fateOf draws it from the request's id.
+// fateOf derives the fate from the request's id.
 func fateOf(id string) fate {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
 	return fate(h.Sum32() % uint32(fates))
 }
 
-// unseen reports whether a mutant answers as if no handler had been given the message.
+// unseen reports whether a mutant answers as if no handler had received the message.
 func unseen(message any) bool {
 	put, ok := message.(*kvpb.PutRequest)
 	f := fateOf(put.GetRequestId())
@@ -153,7 +153,7 @@ func unseen(message any) bool {
 // mutant is a service with every fault that a storm must find.
 type mutant struct{ kvpb.KVServer }
 
-// Put does not do what it says.
+// Put treats each request according to its fate.
 func (m *mutant) Put(ctx context.Context, r *kvpb.PutRequest) (*kvpb.PutResponse, error) {
 	nothing := curator.NothingApplied(eldest.ErrNotLeading)
 	switch fateOf(r.GetRequestId()) {

@@ -36,8 +36,8 @@ func Open(ctx context.Context, client *clientv3.Client, cfg lease.Config) (sessi
 	}
 }
 
-// Enter makes a candidate and fills in the client, and a session of its own unless there is
-// one. leave closes both.
+// Enter makes a candidate and fills in the client, and a session of its own if cfg has none. leave
+// closes both.
 func Enter(ctx context.Context, client *clientv3.Client, cfg election.Config) (candidate *election.Candidate, leave func()) {
 	end := func() {}
 	if cfg.Session == nil {
@@ -53,7 +53,7 @@ func Enter(ctx context.Context, client *clientv3.Client, cfg election.Config) (c
 	}
 }
 
-// Until waits until condition holds, or ctx ends, which ends the program.
+// Until waits until condition is true. If ctx ends before that, it ends the program.
 func Until(ctx context.Context, what string, condition func() bool) {
 	for !condition() {
 		select {

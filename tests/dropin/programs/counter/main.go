@@ -1,6 +1,6 @@
-// Command counter counts in a file-like key that is read and written in two steps, behind
-// a mutex that workers on several machines share, and keeps the sum of two accounts by
-// transactional memory.
+// Command counter counts in a key that it reads and writes in two requests, behind a mutex that
+// workers on several machines share, and keeps the sum of two accounts by software transactional
+// memory.
 package main
 
 import (
@@ -66,7 +66,7 @@ func worker(ctx context.Context, cli *clientv3.Client, name string) error {
 	defer func() { _ = session.Close() }()
 	mutex := concurrency.NewMutex(session, "/locks/"+name)
 	for i := range each {
-		if i%5 == 4 { // now and then it does not wait
+		if i%5 == 4 { // every fifth time it does not wait in Lock
 			err = mutex.TryLock(ctx)
 			for errors.Is(err, concurrency.ErrLocked) {
 				time.Sleep(time.Millisecond)
@@ -113,6 +113,6 @@ func increment(ctx context.Context, cli *clientv3.Client, mutex *concurrency.Mut
 }
 
 func add(value string, n int) string {
-	old, _ := strconv.Atoi(value) // nothing counts as 0
+	old, _ := strconv.Atoi(value) // an empty value counts as 0
 	return strconv.Itoa(old + n)
 }

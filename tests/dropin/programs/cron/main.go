@@ -1,6 +1,5 @@
-// Command cron is a cron that runs on several machines, and whose jobs must run once. The
-// machine that leads runs them; each run is written down in a transaction that only the
-// leader can commit.
+// Command cron is a cron that runs on several machines, and whose jobs must run once. The machine
+// that leads runs them; each run is recorded in a transaction that only the leader can commit.
 package main
 
 import (
@@ -79,7 +78,7 @@ func machine(ctx context.Context, cli *clientv3.Client, name string) error {
 	return election.Resign(ctx)
 }
 
-// run writes the next run down, if we lead.
+// run records the next run if this machine leads.
 func run(ctx context.Context, cli *clientv3.Client, election *concurrency.Election, name string) error {
 	resp, err := cli.Get(ctx, name+"-runs/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {

@@ -68,7 +68,7 @@ func play(name, endpoints string) error {
 		return fmt.Errorf("the standby leads beside the worker: %w", err)
 	case <-time.After(7 * time.Second): // longer than a TTL
 	}
-	worker.Orphan() // the worker crashes: nobody renews its lease
+	worker.Orphan() // the worker crashes: its lease is not renewed any more
 	<-worker.Done()
 	if err := <-took; err != nil {
 		return err

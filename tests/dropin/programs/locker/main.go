@@ -1,5 +1,5 @@
-// Command locker hands a sync.Locker to code that knows nothing of etcd: a spool that
-// several machines fill, whose entries must not get mixed up.
+// Command locker passes a sync.Locker to code that does not use etcd: a spool that several machines
+// fill, whose entries must not be mixed.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command resume is a leader that is restarted, for an upgrade say, without giving its
-// leadership away: it leaves its lease to its successor in the same place, which takes
-// lease, key and token up again.
+// Command resume is a leader that is restarted, for example for an upgrade, without giving up its
+// leadership: it leaves its lease to its successor on the same machine, which uses the same lease,
+// key and token again.
 package main
 
 import (
@@ -64,7 +64,7 @@ func before(ctx context.Context, name, endpoints string) (state, error) {
 	return state{session.Lease(), election.Key(), election.Rev()}, nil
 }
 
-// afterwards goes on where the other ended.
+// afterwards continues the leadership that before has left.
 func afterwards(ctx context.Context, name, endpoints string, kept state) error {
 	cli, err := dial(endpoints)
 	if err != nil {
@@ -79,7 +79,7 @@ func afterwards(ctx context.Context, name, endpoints string, kept state) error {
 	if err := election.Proclaim(ctx, "version 2"); err != nil {
 		return err
 	}
-	// A new handle finds the same place.
+	// A new handle finds the same key.
 	again := concurrency.NewElection(session, name)
 	if err := again.Campaign(ctx, "version 3"); err != nil {
 		return err

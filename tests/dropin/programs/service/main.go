@@ -1,6 +1,5 @@
-// Command service elects and locks for clients that bring nothing but a lease, as a server
-// in front of etcd does: it remembers nothing of them, and makes a session for each request
-// that it orphans at once.
+// Command service elects and locks for clients that have only a lease, as a server in front of etcd
+// does: it keeps no state of them, and makes a session for each request that it orphans at once.
 package main
 
 import (
@@ -29,7 +28,7 @@ type service struct {
 	name string
 }
 
-// election is that of one request.
+// election returns the election for one request.
 func (s service) election(lease clientv3.LeaseID) (*concurrency.Election, error) {
 	session, err := concurrency.NewSession(s.cli, concurrency.WithLease(lease))
 	if err != nil {
@@ -39,7 +38,7 @@ func (s service) election(lease clientv3.LeaseID) (*concurrency.Election, error)
 	return concurrency.NewElection(session, s.name), nil
 }
 
-// resumed is that of a request which names the leader's key and token.
+// resumed returns the election for a request that contains the leader's key and token.
 func (s service) resumed(lease clientv3.LeaseID, key string, rev int64) (*concurrency.Election, error) {
 	session, err := concurrency.NewSession(s.cli, concurrency.WithLease(lease))
 	if err != nil {
@@ -49,7 +48,7 @@ func (s service) resumed(lease clientv3.LeaseID, key string, rev int64) (*concur
 	return concurrency.ResumeElection(session, s.name, key, rev), nil
 }
 
-// leader asks on behalf of nobody.
+// leader asks without a client's lease.
 func (s service) leader(ctx context.Context) string {
 	e, err := s.election(-1)
 	if err != nil {
@@ -90,7 +89,7 @@ func play(name, endpoints string) error {
 	return err
 }
 
-// elect lets one lead, and hand over to the other.
+// elect makes one the leader, which then hands over to the other.
 func (s service) elect(ctx context.Context, one, other clientv3.LeaseID) error {
 	first, err := s.election(one)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s service) elect(ctx context.Context, one, other clientv3.LeaseID) error {
 	return err
 }
 
-// lock locks for one that has a lease, and not for one that has none.
+// lock locks for a client that has a lease; it fails for one whose lease does not exist.
 func (s service) lock(ctx context.Context, one, gone clientv3.LeaseID) error {
 	session, err := concurrency.NewSession(s.cli, concurrency.WithLease(one))
 	if err != nil {

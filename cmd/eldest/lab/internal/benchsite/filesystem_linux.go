@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systems are the file systems that people measure on, by Linux's numbers.
+// systems are the file systems on which benchmarks commonly run, by Linux's magic numbers.
 var systems = map[int64]filesystem{
 	unix.TMPFS_MAGIC:           {name: "tmpfs", memory: true},
 	unix.RAMFS_MAGIC:           {name: "ramfs", memory: true},
-	unix.EXT4_SUPER_MAGIC:      {name: "ext4"}, // of ext2 and ext3, too
+	unix.EXT4_SUPER_MAGIC:      {name: "ext4"}, // also ext2 and ext3
 	unix.XFS_SUPER_MAGIC:       {name: "xfs"},
 	unix.BTRFS_SUPER_MAGIC:     {name: "btrfs"},
 	unix.OVERLAYFS_SUPER_MAGIC: {name: "overlayfs"},
@@ -20,7 +20,7 @@ var systems = map[int64]filesystem{
 	0x2fc12fc1:                 {name: "zfs"},
 }
 
-// inspect says which file system a directory, to which we must be able to write, is on.
+// inspect returns the file system of a directory, to which this process must be able to write.
 func inspect(path string) (filesystem, error) {
 	var stat unix.Statfs_t
 	if err := errors.Join(unix.Statfs(path, &stat), unix.Access(path, unix.W_OK)); err != nil {

@@ -4,5 +4,5 @@ package benchsite
 
 import "errors"
 
-// inspect knows nothing here.
+// inspect is not supported on this system.
 func inspect(string) (filesystem, error) { return filesystem{}, errors.ErrUnsupported }

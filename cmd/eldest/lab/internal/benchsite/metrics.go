@@ -13,20 +13,20 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// metrics reads the servers' metrics.
+// metrics reads the members' metrics.
 type metrics struct {
 	urls   []string
 	client *http.Client
 }
 
-// newMetrics returns one for the members with these client URLs.
+// newMetrics returns the metrics of the members with these client URLs.
 func newMetrics(urls []string, secure *tls.Config) *metrics {
 	return &metrics{urls, &http.Client{Transport: &http.Transport{TLSClientConfig: secure}}}
 }
 
-// read asks all members and adds up their answers, by the names of the series; of a
-// histogram or a summary there are a _count and a _sum. It fails if one member does not
-// answer: a sum without it would go down.
+// read requests the metrics of all members and adds them up by the names of the series; a histogram
+// or a summary gives a _count and a _sum. It fails if one member does not answer: a sum without
+// that member would decrease.
 func (m *metrics) read(ctx context.Context) (map[string]float64, error) {
 	if len(m.urls) == 0 {
 		return nil, errors.New("no member has a client URL")
@@ -62,13 +62,13 @@ func (m *metrics) readOne(ctx context.Context, url string, total map[string]floa
 	return sum(resp.Body, total)
 }
 
-// sum adds one member's answer.
+// sum adds the metrics of one member to total.
 func sum(text io.Reader, total map[string]float64) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	for name, family := range families {
 		for _, series := range family.GetMetric() {
-			// It is one of the five; the others are 0.
+			// A series has one of five types; the values of the others are 0.
 			total[name] += series.GetCounter().GetValue() + series.GetGauge().GetValue() + series.GetUntyped().GetValue()
 			if h, s := series.GetHistogram(), series.GetSummary(); h != nil || s != nil {
 				delete(total, name)

@@ -16,20 +16,20 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// ErrInvalid is returned for data that cannot be where it should; nothing was started.
+// ErrInvalid is returned if the data cannot be stored where Config.Data says; nothing was started.
 var ErrInvalid = errors.New("invalid cluster")
 
-// Config says what to measure on.
+// Config describes the cluster to measure on.
 type Config struct {
-	// Access says how to reach the cluster. Its endpoints are set for a cluster of our own.
+	// Access is how to reach the cluster. Open sets its endpoints if it starts the cluster itself.
 	Access *connect.Flags
-	// Remote says that the cluster exists. The next three are for our own.
+	// Remote means that the cluster exists. The next three are for one that Open starts.
 	Remote bool
 	// Member is the command line that runs a member; see etcdtest.Config. Members is 1, 3 or 5.
 	Member  []string
 	Members int
-	// Data is Memory, Disk, or a directory in which the data gets a directory of its
-	// own; "" is Memory where there is such a thing and Disk elsewhere.
+	// Data is Memory, Disk, or a directory in which the data gets its own subdirectory; "" means
+	// Memory if there is a file system in memory with enough space, else Disk.
 	Data string
 	// Worker is the command line that runs a worker.
 	Worker []string
@@ -37,17 +37,17 @@ type Config struct {
 	Died func(error)
 }
 
-// startTimeout bounds the start of a cluster, on a machine that is overloaded.
+// startTimeout bounds the start of a cluster; it is long enough for an overloaded machine.
 const startTimeout = 30 * time.Second
 
-// Site is what to measure on.
+// Site is the cluster to measure on, with what is needed to close it.
 type Site struct {
 	bench.Site
 	undo []func() error
 }
 
-// Open starts a cluster, or asks the one that exists about itself, and blocks until that is done or ctx
-// ends. The caller must Close the site. On an error nothing remains.
+// Open starts a cluster, or queries the existing one, and blocks until that is done or ctx ends.
+// The caller must Close the site. On an error nothing remains.
 func Open(ctx context.Context, cfg Config) (*Site, error) {
 	s := &Site{}
 	if err := s.open(ctx, cfg); err != nil {
@@ -66,7 +66,7 @@ func (s *Site) open(ctx context.Context, cfg Config) error {
 		defer cancel()
 		cluster, err := etcdtest.New(starting, etcdtest.Config{
 			Members: cfg.Members, Dir: where.dir, Command: cfg.Member, Died: cfg.Died,
-			Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true, // as etcd's own
+			Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true, // etcd's defaults
 		})
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *Site) open(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// Close ends all that was started, the last first.
+// Close ends everything that was started, in reverse order.
 func (s *Site) Close() (err error) {
 	for len(s.undo) > 0 {
 		last := len(s.undo) - 1
@@ -118,8 +118,8 @@ func (s *Site) Close() (err error) {
 	return err
 }
 
-// survey asks the cluster about itself. It fails only if no endpoint answers at all: a user who may
-// measure may not be allowed to ask.
+// survey queries the cluster's members, version and metrics. It fails only if no endpoint answers
+// at all: a user who may run a benchmark may not be allowed to make these requests.
 func (s *Site) survey(ctx context.Context) error {
 	client, err := clientv3.New(s.Client)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Site) survey(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	m := newMetrics(urls, s.Client.TLS)
-	if _, err := m.read(ctx); err == nil && len(urls) == s.Members { // those of some would be sums of some
+	if _, err := m.read(ctx); err == nil && len(urls) == s.Members { // without all members the sums would be incomplete
 		s.Metrics = m.read
 	}
 	s.undo = append(s.undo, m.close)

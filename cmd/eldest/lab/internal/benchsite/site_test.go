@@ -38,7 +38,7 @@ func TestSite(t *testing.T) {
 	client, err := clientv3.New(site.Client)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = client.Close() })
-	// etcd's own limits: a lease of 2 s is one of 2 s.
+	// The cluster has etcd's default limits: a lease of 2 s has a TTL of 2 s.
 	lease, err := client.Grant(ctx, 2)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, lease.TTL)
@@ -55,11 +55,11 @@ func TestSite(t *testing.T) {
 	require.Positive(t, after["grpc_server_started_total"], "labels are added up")
 	require.Positive(t, after["etcd_disk_wal_fsync_duration_seconds_count"], "the members wait for the disk")
 
-	// Of a cluster that exists it is told the same, but where its data is.
+	// For an existing cluster Open finds the same, except where its data is.
 	remote, err := Open(ctx, Config{Remote: true, Access: access, Worker: []string{"cat"}})
 	require.NoError(t, err)
 	require.Equal(t, []any{site.Members, site.Version, ""}, []any{remote.Members, remote.Version, remote.Storage})
-	// A worker is greeted with how to reach it.
+	// A worker's input begins with how to reach the cluster.
 	cmd, said := remote.Worker(), &bytes.Buffer{}
 	cmd.Stdin, cmd.Stdout = bytes.NewReader(remote.WorkerInput), said
 	require.NoError(t, remote.Start(cmd))
@@ -92,7 +92,7 @@ func TestStorage(t *testing.T) {
 		require.DirExists(t, where.dir)
 		require.Contains(t, where.dir, want)
 	}
-	_, err := settle(Memory, 1<<24) // more than there is anywhere
+	_, err := settle(Memory, 1<<24) // more than any machine has
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "--data disk")
 	_, err = settle("/no/such/directory", 1)

@@ -7,30 +7,30 @@ import (
 	"path/filepath"
 )
 
-// Where a cluster's data may be, besides directories.
+// Values of Config.Data other than directories.
 const (
 	Memory = "memory"
 	Disk   = "disk"
 )
 
-// memberSpace is what a member may need: a log that is allocated 64 MB at a time, two of them at
-// a change, and the store.
+// memberSpace is the space that a member may need: a log that is allocated 64 MB at a time, two
+// such segments when it changes to the next one, and the store.
 const memberSpace = 256 << 20
 
-// storage is a directory in which a cluster's data gets one of its own.
+// storage is a directory in which a cluster's data gets its own subdirectory.
 type storage struct {
 	dir string
 	filesystem
 }
 
-// filesystem is what is known of one.
+// filesystem describes a file system.
 type filesystem struct {
-	name   string // "" if it is not known
+	name   string // "" if it is unknown
 	memory bool
-	free   uint64 // bytes that we may use
+	free   uint64 // bytes available to this process
 }
 
-// String is for people: what kind of storage it is, and where.
+// String returns the kind of storage and its directory in readable form.
 func (s storage) String() string {
 	kind := Disk
 	if s.memory {
@@ -42,8 +42,8 @@ func (s storage) String() string {
 	return fmt.Sprintf("%s (%s at %s), fsync on", kind, s.name, s.dir)
 }
 
-// settle finds storage for so many members. Errors that wrap ErrInvalid
-// say what else to ask for.
+// settle finds storage for this many members. Errors that wrap ErrInvalid name the other possible
+// values.
 func settle(data string, members int) (storage, error) {
 	need := uint64(members) * memberSpace
 	first := func(dirs []string, fits func(filesystem) bool) (storage, bool) {
@@ -68,7 +68,7 @@ func settle(data string, members int) (storage, error) {
 		if s, ok := first([]string{os.TempDir(), "/var/tmp"}, func(f filesystem) bool { return !f.memory }); ok {
 			return s, nil
 		}
-		data = os.TempDir() // in memory, and String says so
+		data = os.TempDir() // this directory is in memory, as String then reports
 	}
 	if info, err := os.Stat(data); err != nil || !info.IsDir() {
 		return storage{}, fmt.Errorf("%w: --data %s is no directory; it can be %s, %s or a directory that exists", ErrInvalid, data, Memory, Disk)

@@ -13,16 +13,16 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
 )
 
-// book is docs/book, as it is on disk and as it shall be.
+// book is docs/book: its current content and its new content.
 type book struct {
 	dir   string
-	names []string          // of the programs, in order
+	names []string          // of the programs, sorted
 	in    map[string]string // program to the file of its chapter
-	was   map[string]string // file to what it holds
+	was   map[string]string // file to its current content
 	shall map[string]string
 }
 
-// open reads the book. Every program must be in it, and it must not name others.
+// open reads the book. Every program must have a block in it, and every block must name a program.
 func open(root string) (*book, error) {
 	b := &book{dir: filepath.Join(root, "docs", "book"), in: map[string]string{}, was: map[string]string{}, shall: map[string]string{}}
 	programs, err := filepath.Glob(filepath.Join(root, "examples", "book", "*", "main.go"))
@@ -49,7 +49,7 @@ func open(root string) (*book, error) {
 	return b, b.chapters()
 }
 
-// chapters finds the blocks.
+// chapters finds the blocks of all chapters and checks them.
 func (b *book) chapters() error {
 	for file, text := range b.was {
 		if filepath.Ext(file) != ".md" {
@@ -83,7 +83,7 @@ const (
 	info = `text not-run="what its program said, kept current by docs/book/generate"`
 )
 
-// blocks are the names of a text's blocks, in order.
+// blocks returns the names of a text's blocks, in order.
 func blocks(text string) []string {
 	var names []string
 	for line := range strings.Lines(text) {
@@ -94,7 +94,7 @@ func blocks(text string) []string {
 	return names
 }
 
-// replaced is a text with another block.
+// replaced returns a text with the content of one block replaced.
 func replaced(text, name, with string) (string, error) {
 	before, rest, ok := strings.Cut(text, opening+name+" -->\n")
 	if !ok {
@@ -107,8 +107,8 @@ func replaced(text, name, with string) (string, error) {
 	return before + opening + name + " -->\n" + with + closing + after, nil
 }
 
-// put takes what a program said into its chapter and its picture. It returns what differs
-// from what is there, if that is a check.
+// put writes a program's messages into its chapter and its picture. If check is set, it instead
+// returns the difference from the current content, if there is one.
 func (b *book) put(name string, entries []transcript.Entry, check bool) (string, error) {
 	file := b.in[name]
 	var text, picture bytes.Buffer
@@ -134,7 +134,7 @@ func (b *book) put(name string, entries []transcript.Entry, check bool) (string,
 	return "", nil
 }
 
-// write writes what has changed.
+// write writes the files that have changed, unless check is set.
 func (b *book) write(check bool) error {
 	for file, text := range b.shall {
 		if check || text == b.was[file] {
@@ -147,7 +147,7 @@ func (b *book) write(check bool) error {
 	return nil
 }
 
-// difference shows where two texts begin to differ; "" if they do not.
+// difference returns the first lines that differ in two texts, or "" if the texts are equal.
 func difference(was, is string) string {
 	if was == is {
 		return ""

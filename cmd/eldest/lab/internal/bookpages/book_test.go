@@ -12,7 +12,7 @@ import (
 
 const chapter = "# One\n\n![one](one.svg)\n\n<!-- trace one -->\nold\n<!-- end trace -->\n\nEnd.\n"
 
-// shelf is a repository with one chapter and the programs that are named.
+// shelf creates a repository with one chapter and the named programs.
 func shelf(t *testing.T, text string, programs ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -30,7 +30,7 @@ func shelf(t *testing.T, text string, programs ...string) string {
 
 var entries = []transcript.Entry{{Lane: "anna", Kind: transcript.Ask, Verb: "Put", Parts: []string{`"k"`}}}
 
-// A block is replaced and nothing else is; what is there then is current.
+// Only the block is replaced; after that the page is current.
 func TestPutAndWrite(t *testing.T) {
 	root := shelf(t, chapter, "one")
 	b, err := open(root)
@@ -58,7 +58,7 @@ func TestPutAndWrite(t *testing.T) {
 	require.Contains(t, diff, "one.svg")
 }
 
-// A book that is not whole is refused.
+// A book with a missing part is refused.
 func TestOpenRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text     string

@@ -1,13 +1,13 @@
-// Command bookpages writes what the book shows of the wire: it runs the program of each
-// chapter on an etcd of its own, through a wiretap, and puts what was said into the chapter
-// and into a drawing beside it. docs/book/generate runs it.
+// Command bookpages writes the message traces that the book shows: it runs the program of each
+// chapter on its own etcd, through a wiretap, and writes the recorded messages into the chapter and
+// into a drawing beside it. docs/book/generate runs it.
 //
 //	bookpages -root DIR            writes docs/book/*.md and docs/book/*.svg
 //	bookpages -root DIR -check     writes nothing, and fails if something would change
 //
-// Not guaranteed: that a program which does things side by side says the same in each run.
-// The normal form puts in order what can be put in order (see package transcript); the rest
-// is the programs' part.
+// The normal form sorts the messages that can be sorted (see package transcript). Not guaranteed:
+// that a program with concurrent requests gives the same trace in each run; each program must
+// ensure that itself.
 //
 // A chapter has a block, which is replaced as a whole:
 //
@@ -41,14 +41,14 @@ func main() {
 	}
 }
 
-// runInterruptibly ends with the first signal, and leaves nothing running.
+// runInterruptibly ends at the first signal, and leaves no process running.
 func runInterruptibly(root string, check bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, os.Stderr, root, check)
 }
 
-// errDrifted is of pages that are not what the programs say.
+// errDrifted is returned if pages differ from the programs' traces.
 var errDrifted = errors.New("the book is not current; run docs/book/generate")
 
 // run makes all pages, and writes or checks them.
@@ -73,8 +73,8 @@ func run(ctx context.Context, log io.Writer, root string, check bool) error {
 	for i, name := range b.names {
 		diff, err := b.put(name, traces[i], check)
 		if err == nil && diff != "" {
-			// A second run is allowed: on a machine that can hardly breathe, leases are
-			// renewed that never are otherwise.
+			// A second run is allowed: on an overloaded machine, programs renew leases that they do
+			// not renew in other runs.
 			fmt.Fprintf(log, "%s, and is tried once more: %s\n", name, diff)
 			if traces[i], err = trace(ctx, filepath.Join(bin, name)); err == nil {
 				diff, err = b.put(name, traces[i], check)

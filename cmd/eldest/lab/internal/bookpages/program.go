@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
 )
 
-// limit bounds a program, and the start of its etcd.
+// limit bounds a program's run, and the start of its etcd.
 const limit = 2 * time.Minute
 
 // build builds all programs of the book, under the names of their directories.
@@ -27,10 +27,10 @@ func build(ctx context.Context, root, bin string) error {
 	return nil
 }
 
-// abreast is how many programs run at a time. They wait most of the time.
+// abreast is how many programs run at a time. Most of the time they wait.
 const abreast = 3
 
-// traceAll runs programs, each on an etcd of its own.
+// traceAll runs programs, each on its own etcd.
 func traceAll(ctx context.Context, bin string, names []string) ([][]transcript.Entry, error) {
 	traces, errs := make([][]transcript.Entry, len(names)), make([]error, len(names))
 	turns := make(chan struct{}, abreast)
@@ -48,7 +48,7 @@ func traceAll(ctx context.Context, bin string, names []string) ([][]transcript.E
 	return traces, errors.Join(errs...)
 }
 
-// trace runs a program on an etcd of its own, and returns what was said.
+// trace runs a program on its own etcd, and returns the recorded messages.
 func trace(ctx context.Context, program string) ([]transcript.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -14,26 +14,26 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Act is what happens.
+// Act is the event of a scenario.
 type Act string
 
 // The acts.
 const (
-	// Resign has the leader leave, and Withdraw the one who waits behind it.
+	// Resign makes the leader resign, and Withdraw makes the candidate behind it withdraw.
 	Resign   Act = "resign"
 	Withdraw Act = "withdraw"
-	// Delete has an operator remove the leader's key.
+	// Delete makes an operator delete the leader's key.
 	Delete Act = "delete"
-	// Crash has the leader vanish without a word: its lease runs out.
+	// Crash makes the leader crash: its lease expires.
 	Crash Act = "crash"
-	// Cut has the leader's network swallow everything for as long; it lives on.
+	// Cut partitions the leader for the rest of the scenario; its process goes on.
 	Cut Act = "cut"
 )
 
-// Acts are all there are.
+// Acts lists all acts.
 var Acts = []Act{Resign, Withdraw, Delete, Crash, Cut}
 
-// Names lists the acts for a help text.
+// Names returns the names of the acts for a help text.
 func Names() string {
 	names := make([]string, len(Acts))
 	for i, a := range Acts {
@@ -42,29 +42,29 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// ErrInvalid is returned by Check for a scene that cannot be played.
+// ErrInvalid is returned by Check for a scenario that cannot be run.
 var ErrInvalid = errors.New("invalid scene")
 
-// Config is a scene. Election and Dial are required.
+// Config is a scenario. Election and Dial are required.
 type Config struct {
 	Election string
-	// Candidates is how many stand; 0 means 3.
+	// Candidates is the number of candidates; 0 means 3.
 	Candidates int
-	// Act is what happens; "" means Resign.
+	// Act is the event; "" means Resign.
 	Act Act
-	// TTL is that of the leases; 0 means as long that nobody has to renew one, and 3 s where
-	// one has to run out.
+	// TTL is the TTL of the leases. 0 means 3 s where a lease has to expire, and otherwise a TTL so
+	// long that no lease has to be renewed.
 	TTL time.Duration
-	// Contender is whose candidates they are; "" means Eldest, and there is contender.Concurrency.
+	// Contender is the candidates' implementation: contender.Eldest (also "") or Concurrency.
 	Contender string
 	// Dial makes a client whose requests are in the lane of that name.
 	Dial func(lane string) (*clientv3.Client, error)
 }
 
-// silent reports whether an act is one that etcd has to find out by itself.
+// silent reports whether etcd notices an act only when the lease expires.
 func (a Act) silent() bool { return a == Crash || a == Cut }
 
-// Check fills in what is zero and refuses what cannot be played, before anything is sent.
+// Check sets the defaults and refuses an invalid scenario, before any request is sent.
 func (cfg *Config) Check() error {
 	if cfg.Act == "" {
 		cfg.Act = Resign

@@ -1,14 +1,12 @@
-// Package campaigns plays small scenes of an election on a wire that is listened to: some
-// candidates stand, something happens to one of them, and the next one leads.
+// Package campaigns runs small scenarios of an election on a recorded connection: some candidates
+// campaign, something happens to one of them, and the next one leads.
 //
 //	err := campaigns.Play(ctx, wire, campaigns.Config{Election: "jobs", Act: campaigns.Resign})
 //
-// Not guaranteed: that candidates of a real program do things one after another as these do.
-// Each step waits until the one before has been said on the wire, so that two runs of one
-// scene say the same in the same order, and who reads it sees what follows from what.
-// Nothing else about them is special: they are candidates of package election, or of etcd's
-// concurrency package.
+// Each step waits until the messages of the previous step have been recorded, so that two runs of a
+// scenario record the same messages in the same order, and readers see which message causes which.
+// Not guaranteed: that the candidates of a real program act in such an order. Otherwise they are
+// ordinary candidates of package election, or of etcd's concurrency package.
 //
-// Each candidate has a client, a lease and a lane of its own, c1, c2 and so on; c1 leads at
-// first, whatever it is that happens.
+// Each candidate has its own client, lease and lane: c1, c2 and so on. c1 always leads at first.
 package campaigns

@@ -11,28 +11,27 @@ import (
 	"github.com/eldest-io/eldest/election"
 )
 
-// member is a candidate of the scene.
+// member is a candidate of the scenario.
 type member struct {
 	lane      string
 	client    *clientv3.Client
 	session   contender.Session
 	candidate contender.Candidate
 	tenure    contender.Tenure // valid once won has delivered nil
-	// won says how its campaign ended, which giveUp ends.
+	// won receives the result of its campaign, which giveUp cancels.
 	won    chan error
 	giveUp context.CancelFunc
 }
 
-// scene is one being played.
+// scene is a scenario that is being run.
 type scene struct {
 	Config
 	wire    *capture.Capture
 	members []*member
 }
 
-// Play plays a scene, until the act is over: until somebody leads again and has set up what
-// it needs, or ctx ends. What follows, the candidates' leaving, is not recorded. It blocks
-// until they have left.
+// Play runs a scenario until a candidate leads again and has finished its setup, or until ctx ends.
+// The candidates then leave, which is not recorded. It blocks until they have left.
 func Play(ctx context.Context, wire *capture.Capture, cfg Config) error {
 	if err := cfg.Check(); err != nil {
 		return err
@@ -53,8 +52,8 @@ func Play(ctx context.Context, wire *capture.Capture, cfg Config) error {
 	return err
 }
 
-// enter has all stand, one after another. The first leads when this returns, and each other
-// one waits for the one before.
+// enter lets all candidates campaign, one after another. When it returns the first candidate leads,
+// and each other one waits for its predecessor.
 func (s *scene) enter(ctx, waiting context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -80,7 +79,7 @@ func (s *scene) enter(ctx, waiting context.Context) error {
 			}
 		}()
 		if i > 0 {
-			// Its predecessor's.
+			// The watch on its predecessor.
 			if err := s.settled(ctx, m.lane, s.watchesAtFirst()+1, s.looks()); err != nil {
 				return err
 			}
@@ -96,8 +95,8 @@ func (s *scene) enter(ctx, waiting context.Context) error {
 	return nil
 }
 
-// join opens a session for a candidate, and makes it. Ours registers first, waits until that
-// has been said, and waits for its turn then; etcd's registers when it begins to wait.
+// join opens a session and makes a candidate. Eldest's registers, waits until that has been
+// recorded, and then waits for its predecessor; etcd's registers when it begins to wait.
 func (s *scene) join(ctx context.Context, m *member) error {
 	c, err := contender.Named(s.Contender)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *scene) join(ctx context.Context, m *member) error {
 	}
 	if ours, ok := c.(contender.Ours); ok {
 		ours.Registered = func() { _ = s.settled(ctx, m.lane, s.watchesAtFirst(), 0) }
-		// No second looks at quiet watches, which would come when they come.
+		// No liveness checks of watches, whose times would vary.
 		ours.Election = func(cfg *election.Config) { cfg.WatchCheck = -1 }
 		c = ours
 	}
@@ -116,7 +115,7 @@ func (s *scene) join(ctx context.Context, m *member) error {
 	return err
 }
 
-// withdraw has a candidate leave the queue: by a call where it has one, else by the end of
+// withdraw makes a candidate leave the queue: by a call if it has such a method, else by cancelling
 // its campaign's context.
 func (m *member) withdraw(ctx context.Context) error {
 	if c, ok := m.candidate.(interface{ Withdraw(context.Context) error }); ok {
@@ -128,7 +127,7 @@ func (m *member) withdraw(ctx context.Context) error {
 		if err == nil {
 			return fmt.Errorf("%s was to withdraw, and leads", m.lane)
 		}
-		return nil // the end of its context
+		return nil // its context has ended
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -148,7 +147,7 @@ func (s *scene) leads(ctx context.Context, m *member) error {
 	}
 }
 
-// act has it happen, and waits until it is over.
+// act carries out the act, and waits until its consequences are complete.
 func (s *scene) act(ctx context.Context) error {
 	leader, second := s.members[0], s.members[1]
 	switch s.Act {
@@ -175,8 +174,8 @@ func (s *scene) act(ctx context.Context) error {
 	case Crash:
 		s.wire.Note(leader.lane, "crashes")
 		s.wire.Cut(leader.lane)
-		// Its process is gone: nothing of it arrives any more, the end of its connection
-		// neither, which etcd would not heed.
+		// Its process has ended: none of its messages arrives any more, not even the end of its
+		// connection, which etcd would ignore.
 		_ = leader.client.Close()
 	case Cut:
 		s.wire.Note(leader.lane, "is cut off")
@@ -189,8 +188,8 @@ func (s *scene) act(ctx context.Context) error {
 	return s.leads(ctx, second)
 }
 
-// told waits until a leader knows that its tenure is over. Etcd's package tells only of the
-// lease's end; a key that was removed it does not notice.
+// told waits until a leader is notified that its tenure is over. Etcd's package notifies it only of
+// the lease's end; it does not notice a deleted key.
 func (s *scene) told(ctx context.Context, m *member) error {
 	if s.Contender == contender.Concurrency && s.Act == Delete {
 		return nil
@@ -203,7 +202,7 @@ func (s *scene) told(ctx context.Context, m *member) error {
 	}
 }
 
-// remove is what an operator does.
+// remove deletes a key as an operator does.
 func (s *scene) remove(ctx context.Context, key string) error {
 	client, err := s.Dial("operator")
 	if err != nil {
@@ -214,7 +213,7 @@ func (s *scene) remove(ctx context.Context, key string) error {
 	return err
 }
 
-// leave ends all, while nobody listens any more.
+// leave ends all candidates, when the recording has ended.
 func (s *scene) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
 	defer cancel()

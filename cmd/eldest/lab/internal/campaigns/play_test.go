@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// patient is a TTL that runs out soon, and that a busy machine does not miss.
+// patient is a TTL that expires soon, but is long enough for renewals on a busy machine.
 const patient = 6 * time.Second
 
-// dial is a client whose lane is its name.
+// dial returns clients whose lane is their user agent.
 func dial(endpoint string) func(string) (*clientv3.Client, error) {
 	return func(lane string) (*clientv3.Client, error) {
 		return clientv3.New(clientv3.Config{
@@ -37,7 +37,7 @@ func dial(endpoint string) func(string) (*clientv3.Client, error) {
 	}
 }
 
-// play plays a scene on an etcd of its own, and returns what was said.
+// play runs a scenario on its own etcd, and returns the recorded messages.
 func play(t *testing.T, cfg campaigns.Config) []wiretap.Message {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -53,8 +53,8 @@ func play(t *testing.T, cfg campaigns.Config) []wiretap.Message {
 	return messages
 }
 
-// golden holds a normal form against the file that is in the repository. Write them anew
-// with go test ./internal/campaigns -update, and read the difference.
+// golden compares a normal form with the committed file. Rewrite the files with go test
+// ./internal/campaigns -update, and read the difference.
 func golden(t *testing.T, name string, messages []wiretap.Message) {
 	t.Helper()
 	var is bytes.Buffer
@@ -68,7 +68,7 @@ func golden(t *testing.T, name string, messages []wiretap.Message) {
 	require.Equal(t, string(want), is.String())
 }
 
-// Two runs of a scene say the same, and so does that which is in the repository.
+// Two runs of a scenario give the same messages, those of the committed file.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	for _, act := range []campaigns.Act{campaigns.Resign, campaigns.Withdraw, campaigns.Delete, campaigns.Crash} {
@@ -85,8 +85,8 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// A leader that is cut off stops, what it sends is lost, and the next one leads after the
-// lease has run out. How much it tries meanwhile depends on the machine.
+// A leader that is partitioned stops leading, its requests are lost, and the next candidate leads
+// after the lease has expired. How many requests it sends meanwhile depends on the machine.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	stopped, lost, renewed, won := false, false, false, false
@@ -106,7 +106,7 @@ func TestCut(t *testing.T) {
 	require.True(t, won)
 }
 
-// What cannot be played is refused before anybody is called.
+// An invalid scenario is refused before any client is made.
 func TestInvalid(t *testing.T) {
 	for name, cfg := range map[string]campaigns.Config{
 		"no election":       {},
@@ -124,7 +124,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// The end of the context is that of the scene, and nothing is left.
+// When the context ends, the scenario ends and leaves nothing behind.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,10 +10,10 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// leaving bounds the end of a scene.
+// leaving bounds the end of a scenario.
 const leaving = 10 * time.Second
 
-// watchesAtFirst is how many watches a candidate has before it waits for anybody: ours
+// watchesAtFirst returns how many watches a candidate has before it waits for another one: Eldest's
 // watches its own key.
 func (s *scene) watchesAtFirst() int {
 	if s.Contender == contender.Eldest {
@@ -22,9 +22,9 @@ func (s *scene) watchesAtFirst() int {
 	return 0
 }
 
-// looks is how often a candidate reads keys at least, beside its transactions, when it begins to
-// wait: etcd's asks who its predecessor is; ours looks whether that is still there only if anything
-// else has changed meanwhile.
+// looks returns the least number of reads, besides transactions, that a candidate makes when it
+// begins to wait: etcd's reads its predecessor; Eldest's checks that its predecessor still exists
+// only if something else has changed meanwhile.
 func (s *scene) looks() int {
 	if s.Contender == contender.Eldest {
 		return 0
@@ -32,8 +32,8 @@ func (s *scene) looks() int {
 	return 1
 }
 
-// settled waits until a lane has that many watches in place, has been answered that many
-// reads, and is owed no answer.
+// settled waits until a lane has created that many watches, has received the answers to that many
+// reads, and has no unary request without an answer.
 func (s *scene) settled(ctx context.Context, lane string, watches, reads int) error {
 	return s.wire.Await(ctx, func(messages []wiretap.Message) bool {
 		created, answered, owed := 0, 0, 0
@@ -64,8 +64,8 @@ func (s *scene) settled(ctx context.Context, lane string, watches, reads int) er
 	})
 }
 
-// renewed waits until every lease has been renewed, as far as its owner asks: ours asks a
-// majority after each answer.
+// renewed waits until every lease has been renewed. A candidate of Eldest asks a majority after
+// each answer (MemberList); that request must have been answered, too.
 func (s *scene) renewed(ctx context.Context) error {
 	return s.wire.Await(ctx, func(messages []wiretap.Message) bool {
 		lanes := make(map[string]bool)

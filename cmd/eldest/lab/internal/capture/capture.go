@@ -10,33 +10,32 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// MaxMessages is how many messages are kept at most, for what can only be written at the
-// end: the normal form and diagrams. Nobody reads longer ones.
+// MaxMessages is the maximum number of messages that are kept for output that can only be written
+// at the end: the normal form and diagrams. Longer ones would be unreadable.
 const MaxMessages = 20_000
 
 // ErrTooLong is returned by Close when there were more than MaxMessages.
 var ErrTooLong = errors.New("the trace is too long to be kept")
 
-// Config says what is captured. The zero value is an etcd of its own, of which everything
-// is kept.
+// Config configures a capture. The zero value starts an etcd and keeps all messages.
 type Config struct {
-	// Endpoints are those of an etcd that is there; none: an etcd of its own. TLS is how
-	// they are reached; see wiretap.Config.
+	// Endpoints are those of an existing etcd; if there are none, Start starts an etcd. TLS is used
+	// to reach them; see wiretap.Config.
 	Endpoints []string
 	TLS       *tls.Config
-	// Filter picks what is kept and told; nil is everything. Tell is called with each
-	// message as it comes, if it is not nil; it must be quick.
+	// Filter selects the messages that are kept and passed to Tell; nil selects all. Tell, if not
+	// nil, is called with each message when it arrives; it must return quickly.
 	Filter func(wiretap.Message) bool
 	Tell   func(wiretap.Message)
-	// Forget says that nothing is kept.
+	// Forget means that no messages are kept.
 	Forget bool
 }
 
-// Capture is running. Made by Start, ended by Close.
+// Capture is a running capture, made by Start and ended by Close.
 type Capture struct {
 	*wiretap.Proxy
 	cfg  Config
-	etcd *devcluster.Cluster // nil if it is somebody else's
+	etcd *devcluster.Cluster // nil if the etcd existed before
 
 	mu       sync.Mutex
 	messages []wiretap.Message
@@ -45,8 +44,8 @@ type Capture struct {
 	more     chan struct{} // closed, and replaced, with each message
 }
 
-// Start starts etcd, if it is to, and the wiretap. It blocks until etcd serves requests or
-// ctx ends. The caller must Close the capture.
+// Start starts etcd, if Config has no endpoints, and the wiretap. It blocks until etcd serves
+// requests or ctx ends. The caller must Close the capture.
 func Start(ctx context.Context, cfg Config) (*Capture, error) {
 	c := &Capture{cfg: cfg, more: make(chan struct{})}
 	if len(cfg.Endpoints) == 0 {
@@ -87,15 +86,15 @@ func (c *Capture) record(m wiretap.Message) {
 	}
 }
 
-// Freeze ends the recording. Messages pass as before.
+// Freeze ends the recording. Messages are forwarded as before.
 func (c *Capture) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frozen = true
 }
 
-// Await blocks until the messages so far are what is waited for, and returns ctx's cause if
-// that ends first. seen must not keep or change them. It needs a capture that keeps them.
+// Await blocks until seen returns true for the messages so far, and returns ctx's cause if ctx ends
+// first. seen must not keep or change the messages. The capture must keep messages.
 func (c *Capture) Await(ctx context.Context, seen func([]wiretap.Message) bool) error {
 	for {
 		c.mu.Lock()
@@ -112,7 +111,7 @@ func (c *Capture) Await(ctx context.Context, seen func([]wiretap.Message) bool) 
 	}
 }
 
-// Close ends the wiretap, and the etcd that is its own, and returns what was captured.
+// Close ends the wiretap, and the etcd that Start started, and returns the messages.
 func (c *Capture) Close() ([]wiretap.Message, error) {
 	c.Proxy.Close()
 	var err error

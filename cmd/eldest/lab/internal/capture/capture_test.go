@@ -36,7 +36,7 @@ func put(t *testing.T, endpoint, key string) {
 	require.NoError(t, err)
 }
 
-// TestProgram is the program that others run: it asks what it was told.
+// TestProgram is the program that other tests run: it sends requests to the given addresses.
 func TestProgram(t *testing.T) {
 	if os.Getenv("CAPTURE_TEST_PROGRAM") == "" {
 		t.SkipNow() //nolint:forbidigo // not a test of its own
@@ -46,7 +46,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// A program is told where to go, its exit code comes back, and what it said is there.
+// A program receives the address, its exit code is returned, and its messages are kept.
 func TestRun(t *testing.T) {
 	t.Setenv("ETCDCTL_CACERT", "/nowhere")
 	t.Setenv("ELDEST_KEY", "/nowhere")
@@ -95,7 +95,7 @@ func TestInterrupted(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What is filtered is neither told nor kept, and nothing is after Freeze.
+// Messages that do not match the filter are neither passed to Tell nor kept; after Freeze none are.
 func TestFilterAndFreeze(t *testing.T) {
 	told := 0
 	c := start(t, capture.Config{
@@ -115,7 +115,7 @@ func TestFilterAndFreeze(t *testing.T) {
 	require.Equal(t, 1, told)
 }
 
-// More than can be kept is an error, not half a trace.
+// Too many messages are an error; a partial trace is not returned silently.
 func TestTooLong(t *testing.T) {
 	c := start(t, capture.Config{})
 	for range capture.MaxMessages + 1 {

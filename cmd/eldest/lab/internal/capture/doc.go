@@ -1,4 +1,4 @@
-// Package capture has programs talk to etcd through a wiretap, and keeps what was said.
+// Package capture runs programs that reach etcd through a wiretap, and keeps the messages.
 //
 //	c, err := capture.Start(ctx, capture.Config{})
 //	if err != nil { ... }
@@ -6,17 +6,17 @@
 //	messages, err := c.Close()
 //	entries := transcript.Normalise(messages)
 //
-// Without endpoints it brings an etcd of one member of its own, which is empty at the
-// beginning and gone at the end.
+// Without endpoints it starts its own etcd with one member, which is empty at the beginning and
+// deleted at the end.
 //
 // # Not guaranteed
 //
-// That a program is traced: one that does not dial the address that it is told goes past
-// the wiretap. That it ends: Run waits for it until its context ends.
+// Only a program that dials the given address is traced; others bypass the wiretap. A program may
+// not end by itself: Run waits for it until its context ends.
 //
-// # What programs are told
+// # The environment of programs
 //
 // The address of the wiretap, host:port, is in ELDEST_ENDPOINTS and ETCDCTL_ENDPOINTS, which
-// eldest's commands and etcdctl read, and in place of {} in the arguments. Other variables of
-// the two that would make them talk to the wiretap with TLS are taken out.
+// eldest's commands and etcdctl read, and replaces {} in the arguments. Their other variables that
+// would make them use TLS with the wiretap are removed.
 package capture

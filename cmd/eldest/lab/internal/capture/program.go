@@ -14,17 +14,17 @@ import (
 type Program struct {
 	// Args are its name and arguments, in which {} is replaced by the wiretap's address.
 	Args []string
-	// In, Out and Err are its standard streams; nil is empty, or nowhere.
+	// In, Out and Err are its standard streams; nil means empty input, or discarded output.
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// patience is what a program has to end after it was interrupted.
+// patience is how long a program may take to end after it was interrupted.
 const patience = 10 * time.Second
 
-// Run starts a program and blocks until it has ended. When ctx ends the program is
-// interrupted, and killed if that has no effect. It returns the exit code, -1 after a signal.
-// An error is one of starting it, or of its streams.
+// Run starts a program and blocks until it has ended. When ctx ends the program is interrupted, and
+// killed if it does not end. It returns the exit code, or -1 after a signal. The error is one of
+// starting the program or opening its streams.
 func (c *Capture) Run(ctx context.Context, p Program) (int, error) {
 	args := make([]string, len(p.Args))
 	for i, a := range p.Args {
@@ -39,13 +39,13 @@ func (c *Capture) Run(ctx context.Context, p Program) (int, error) {
 	if cmd.ProcessState == nil {
 		return -1, err
 	}
-	// How it ended is in the code. What could not be copied comes from a grandchild that
-	// still holds the streams; it is no longer traced.
+	// The exit code shows how it ended. Output that could not be copied comes from a grandchild
+	// that still holds the streams; that process is no longer traced.
 	return cmd.ProcessState.ExitCode(), nil
 }
 
-// leaves are the variables, without their prefix, that would have a client talk to the
-// wiretap in another way than it is spoken to.
+// leaves are the variables, without their prefix, that would make a client connect to another
+// address or in a way that the wiretap does not support.
 var leaves = []string{"ENDPOINTS", "CACERT", "CERT", "KEY", "TLS_KEY", "INSECURE_SKIP_TLS_VERIFY", "INSECURE_TRANSPORT", "DISCOVERY_SRV"}
 
 func environment(env []string, endpoint string) []string {

@@ -26,8 +26,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// candidate is one process of a participant. When it is killed another one takes its place, with
-// the same network and a name of its own ("p3", "p3.2"): in a history nobody comes back after a crash.
+// candidate is one process of a participant. When it is killed, another process takes its place,
+// with the same network and a new name ("p3", "p3.2"): in a history no name returns after a crash.
 type candidate struct {
 	*offspring.Process
 	index int
@@ -35,21 +35,21 @@ type candidate struct {
 	who   string
 	// host is its network.
 	host *etcdtest.Host
-	// tight says that it leaves itself next to no margin: its clock may not be wrong. beat is the timeout of
-	// its heartbeats, 0 for none.
+	// tight means that its lease has next to no margin: its clock must not be wrong. beat is the
+	// timeout of its heartbeats, 0 for none.
 	tight bool
 	beat  time.Duration
 	stdin io.Writer
 	up    chan struct{} // closed when its process is up
 
 	mu       sync.Mutex
-	standing oracle.Event // the last that it told of Joined, Won, Suspended, Resumed, Failed and Ended
+	standing oracle.Event // the last reported event of Joined, Won, Suspended, Resumed, Failed and Ended
 	lease    int64
 	keeper   int  // the process ID of its keeper; 0: none
 	expected bool // its process may end
 }
 
-// start starts the next process of a participant. It does not wait for anything that that does.
+// start starts the next process of a participant. It does not wait until that process is up.
 func (s *series) start(index int) (err error) {
 	old := s.seat(index)
 	c := &candidate{index: index, life: 1, tight: index%2 == 1, up: make(chan struct{})}
@@ -88,10 +88,10 @@ func (s *series) start(index int) (err error) {
 	})
 }
 
-// heartbeats reports whether participants have them, and keepers: those of Eldest have.
+// heartbeats reports whether participants have heartbeats and keepers, as those of Eldest have.
 func (c Config) heartbeats() bool { return c.Contender == contender.Eldest }
 
-// beatOf draws the timeout of the heartbeats of a participant's process; 0: it has none, as two of five participants.
+// beatOf draws the heartbeat timeout of a process; two of five participants have none (0).
 func (s *series) beatOf(index, life int) time.Duration {
 	if !s.cfg.heartbeats() || (index+int(s.seed%5))%5 >= 3 {
 		return 0
@@ -100,24 +100,24 @@ func (s *series) beatOf(index, life int) time.Duration {
 	return d.between(lease.MinHeartbeat, s.cfg.longestBeat())
 }
 
-// maxLives is more than a participant has processes in a series.
+// maxLives is greater than the number of processes that a participant has in a series.
 const maxLives = 1 << 20
 
-// longestBeat is the longest timeout of heartbeats; that must be less than the TTL.
+// longestBeat is the longest heartbeat timeout, which must be less than the TTL.
 func (c Config) longestBeat() time.Duration { return min(c.TTL*9/10, 2*time.Second) }
 
-// hasKeeper reports whether a participant has a keeper: every other one has.
+// hasKeeper reports whether a participant has a keeper, as every other participant has.
 func (s *series) hasKeeper(index int) bool {
 	return s.cfg.heartbeats() && (index+int(s.seed%2))%2 == 0
 }
 
-// report takes a line that a participant has written. It is the store outside etcd as well: it refuses tokens that are
-// older than the newest that it has accepted, and it is in this process, so that an offer can be under way
-// while the participant is stopped or killed.
+// report handles a line that a participant has written. It is also the store outside etcd, which
+// refuses tokens that are older than the newest that it has accepted. The store is in this process,
+// so that an offer can be in flight while the participant is stopped or killed.
 func (s *series) report(c *candidate, text []byte) {
 	var l participant.Line
 	if json.Unmarshal(text, &l) != nil {
-		return // a process that was killed may leave half a line; after a panic its end says the rest
+		return // a killed process may leave half a line; after a panic, the end of the process is reported
 	}
 	switch {
 	case l.Up:
@@ -150,7 +150,7 @@ func (s *series) report(c *candidate, text []byte) {
 	s.Add(e)
 }
 
-// offer decides whether a token is accepted outside, and tells it.
+// offer decides whether the store outside etcd accepts a token, and records the decision.
 func (s *series) offer(who string, token int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *candidate) is(r Role) bool {
 	}
 }
 
-// last returns what it told last of its candidacy, with its lease; the zero Event if it has none.
+// last returns the last event of its candidacy, with its lease; the zero Event if it has none.
 func (c *candidate) last() oracle.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *candidate) last() oracle.Event {
 	return e
 }
 
-// seat is the newest process of a participant; nil: there was none.
+// seat returns the newest process of a participant, or nil if there was none.
 func (s *series) seat(index int) *candidate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,20 +210,20 @@ func (s *series) crash(c *candidate) {
 	s.tell(oracle.Event{Kind: oracle.Crashed, Who: c.who})
 }
 
-// crash is one of a participant with a keeper.
+// crash is the crash of a participant with a keeper.
 type crash struct {
 	at    time.Duration
 	lease int64
 }
 
-// keptBy is the process ID of a candidate's keeper; 0: it has none.
+// keptBy returns the process ID of a candidate's keeper, or 0 if it has none.
 func (c *candidate) keptBy() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.keeper
 }
 
-// loseKeeper kills a candidate's keeper, and blocks until that has ended.
+// loseKeeper kills a candidate's keeper, and blocks until the keeper has ended.
 func (c *candidate) loseKeeper(ctx context.Context) error {
 	pid := c.keptBy()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -234,7 +234,7 @@ func (c *candidate) loseKeeper(ctx context.Context) error {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			return true, nil
 		}
-		return strings.Contains(string(stat), ") Z "), err // it stays a zombie where its parent is stopped
+		return strings.Contains(string(stat), ") Z "), err // it remains a zombie while its parent is stopped
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +255,8 @@ func (c *candidate) order(o participant.Order) error {
 	return nil
 }
 
-// order sends an order to a candidate, and blocks until it has told something that shows that it was
-// carried out. If that does not come before ctx ends, the error is inject.ErrNoEffect.
+// order sends an order to a candidate, and blocks until an event shows that the order was carried
+// out. If no such event comes before ctx ends, the error is inject.ErrNoEffect.
 func (s *series) order(ctx context.Context, c *candidate, o participant.Order, what string, shown func(oracle.Event) bool) error {
 	since := s.now()
 	if err := c.order(o); err != nil {
@@ -271,12 +271,12 @@ func (s *series) order(ctx context.Context, c *candidate, o participant.Order, w
 	return nil
 }
 
-// quit has all participants leave at the same time, and ends those that have not left when ctx ends.
+// quit makes all participants leave at the same time, and ends those that have not left when ctx ends.
 func (s *series) quit(ctx context.Context) {
 	all := s.living()
 	for _, c := range all {
 		c.expect()
-		_ = c.order(participant.Order{Do: participant.DoQuit}) // one that has ended is told of already
+		_ = c.order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended, which is already recorded
 	}
 	for _, c := range all {
 		if err := inject.Until(ctx, "that it ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {

@@ -23,7 +23,7 @@ import (
 const roleWord = "chaos-participant"
 
 func TestMain(m *testing.M) {
-	keeper.Serve(connect.Kept) // some participants have a keeper, which is this binary once more
+	keeper.Serve(connect.Kept) // some participants have a keeper, which also runs this binary
 	if len(os.Args) > 1 && os.Args[1] == roleWord {
 		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// small is a run whose processes are this binary; members are the tests' own.
+// small returns a run whose participants run this binary; members are etcdtest's default.
 func small(t *testing.T) Config {
 	t.Helper()
 	return Config{
@@ -45,7 +45,7 @@ func small(t *testing.T) Config {
 	}
 }
 
-// patience bounds a run that may share its processors with others.
+// patience bounds a run on CPUs that may be shared.
 const patience = 3 * time.Minute
 
 func within(t *testing.T) context.Context {
@@ -55,7 +55,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// begun is a series whose election has settled.
+// begun returns a series whose election has settled.
 func begun(t *testing.T, set func(*Config)) (*series, context.Context) {
 	t.Helper()
 	ctx, cfg := within(t), small(t)
@@ -67,8 +67,8 @@ func begun(t *testing.T, set func(*Config)) (*series, context.Context) {
 	return s, ctx
 }
 
-// Each fault, once, on a real cluster: it takes effect, the election recovers, and all
-// that happened is in order.
+// Each fault, injected once on a real cluster, takes effect, the election recovers, and the history
+// has no violation.
 func TestEachFaultTakesEffect(t *testing.T) {
 	t.Parallel()
 	s, ctx := begun(t, func(*Config) {})
@@ -101,7 +101,7 @@ func TestEachFaultTakesEffect(t *testing.T) {
 	}
 }
 
-// Where a waiter is sought and only the leader fits, that one leaves the lead, and waits.
+// If a waiter is wanted and only the leader fits, that leader resigns, and waits.
 func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
 	t.Parallel()
 	s, ctx := begun(t, func(*Config) {})
@@ -113,15 +113,15 @@ func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
 	require.False(t, leader.is(Leader))
 }
 
-// A fault that cannot be seen to take effect makes its round invalid, and the run with it: here a
-// waiter makes no guarded write whose reply could be lost, and nobody reads the clock.
+// A fault that is not seen to take effect makes its round invalid, and so the run: here a waiter
+// makes no guarded write whose reply could be lost, and the clock is never read.
 func TestNoEffectIsInvalid(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct {
 		set func(*Config)
 		in  Injection
 	}{
-		"no effect": { // nobody loses its lease, and leaves the lead to a waiter
+		"no effect": { // no leader loses its lease, so no waiter becomes the leader
 			func(cfg *Config) { cfg.TTL = 30 * time.Second }, Injection{Fault: LostReply, On: Waiter, Reply: WriteReply},
 		},
 		"anybody reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
@@ -149,7 +149,7 @@ func TestRunHolds(t *testing.T) {
 	var told []Progress
 	var cfg Config
 	var r *Report
-	for range 3 { // a run in which a fault took no effect proves nothing, and is made once more
+	for range 3 { // a run in which a fault took no effect proves nothing, and is repeated
 		told, cfg = nil, small(t)
 		cfg.KeepAll = true
 		cfg.SeriesRounds = 1
@@ -180,8 +180,8 @@ func TestRunHolds(t *testing.T) {
 	require.GreaterOrEqual(t, sum, 2)
 }
 
-// A harness that cannot fail proves nothing: participants with a defect must be caught,
-// each by what is there to catch it.
+// Participants with a defect must be caught, each by the checks for that defect. This tests the
+// checks themselves.
 func TestDefectsAreCaught(t *testing.T) {
 	t.Parallel()
 	for defect, caught := range map[string][]string{
@@ -200,9 +200,9 @@ func TestDefectsAreCaught(t *testing.T) {
 	}
 }
 
-// catch plays series after series until each of the invariants has been found broken.
-// Whether one series breaks it is a matter of luck: that a stopped process wakes in the
-// middle of a write, say. That ten in a row do not is a harness that does not see.
+// catch runs series after series until each of the invariants has been violated. Whether one series
+// violates it is random: a stopped process must, for example, be resumed in the middle of a write.
+// If ten series in a row do not, the checks do not work.
 func catch(t *testing.T, caught []string, set func(*Config)) {
 	t.Helper()
 	found := map[string]int{}
@@ -232,9 +232,8 @@ func catch(t *testing.T, caught []string, set func(*Config)) {
 	require.Fail(t, "not caught", "%v of %v: %v", slices.DeleteFunc(caught, func(name string) bool { return !missing(name) }), caught, seen)
 }
 
-// The harness finds what is known to be wrong with etcd's own package: it counts its
-// deadline from the receipt of an answer, and a stopped leader is sure to lead at its first
-// use afterwards.
+// The known defect of etcd's own package is found: it counts its deadline from the receipt of an
+// answer, and a leader that was stopped is sure to lead at its first use afterwards.
 func TestConcurrencyPackageIsCaught(t *testing.T) {
 	t.Parallel()
 	catch(t, []string{"leading"}, func(cfg *Config) {
@@ -262,8 +261,8 @@ func TestInterruptedRunReports(t *testing.T) {
 	require.Empty(t, r.InvalidBecause)
 }
 
-// What is judged does not grow any more, wherever it was broken off: a write that is
-// acknowledged while the history is being read would be one without a change in etcd.
+// The judged history no longer grows, wherever the run was interrupted: a write that is
+// acknowledged while the history is being read would have no change in etcd.
 func TestBrokenOffHistoryIsWhole(t *testing.T) {
 	t.Parallel()
 	s, _ := begun(t, func(*Config) {})
@@ -271,7 +270,7 @@ func TestBrokenOffHistoryIsWhole(t *testing.T) {
 	require.NoError(t, s.halt())
 	h := s.history()
 	require.Empty(t, h.Judge())
-	for range 20 { // in which the leader would have written
+	for range 20 { // time in which the leader would have written
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, h.Tally(), s.history().Tally())
 	}

@@ -12,49 +12,49 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 )
 
-// ErrInvalid is returned for a Config that makes no run; nothing was started.
+// ErrInvalid is returned for an invalid Config; nothing was started.
 var ErrInvalid = errors.New("invalid run")
 
 // Limits of Config.
 const (
-	// MaxParticipants is how many processes one machine is asked to run: with more of
-	// them the machine is what is tested.
+	// MaxParticipants is the maximum number of processes on one machine: with more, the test would
+	// measure the machine.
 	MaxParticipants = 100
-	// MaxTTL bounds what a round waits for.
+	// MaxTTL bounds the waiting times of a round.
 	MaxTTL = time.Minute
 )
 
-// Contenders are the elections that can be tested: those that a program would use.
+// Contenders are the elections that can be tested: those that applications would use.
 var Contenders = []string{contender.Eldest, contender.Concurrency, contender.DropIn}
 
-// Config says what to test, and how hard.
+// Config describes a run.
 type Config struct {
-	// Contender is whose election is tested, one of Contenders.
+	// Contender is the implementation under test, one of Contenders.
 	Contender string `json:"contender"`
-	// Seed is that of the first series; each further one has the next.
+	// Seed is the seed of the first series; each further series has the next one.
 	Seed uint64 `json:"seed"`
-	// Rounds is how many there are at most, Duration for how long new ones begin; 0
-	// of one means that the other decides.
+	// Rounds is the maximum number of rounds, Duration is for how long new rounds begin; if one of
+	// them is 0, the other one decides.
 	Rounds   int           `json:"rounds_wanted,omitempty"`
 	Duration time.Duration `json:"-"`
-	// SeriesRounds is how many rounds there are with one cluster.
+	// SeriesRounds is the number of rounds with one cluster.
 	SeriesRounds int `json:"series_rounds"`
 	// Members is 1, 3 or 5; Participants 2 to MaxParticipants.
 	Members      int `json:"members"`
 	Participants int `json:"participants"`
-	// Faults are those that may occur.
+	// Faults are those that may be drawn.
 	Faults []Fault `json:"-"`
-	// TTL is that of the leases, in whole seconds, up to MaxTTL.
+	// TTL is the TTL of the leases, in whole seconds, up to MaxTTL.
 	TTL time.Duration `json:"ttl"`
-	// Dir is where histories are kept: of all series if KeepAll, else of those with
-	// a violation.
+	// Dir is where histories are kept: of all series if KeepAll is set, else of those with a
+	// violation.
 	Dir     string `json:"-"`
 	KeepAll bool   `json:"-"`
 	// Defect is one of participant.Defects, for tests of chaos itself.
 	Defect string `json:"-"`
 
-	// Participant makes the command of a participant, whose process calls participant.Run;
-	// Member is the command line of a member, to which its flags are appended.
+	// Participant makes the command of a participant, whose process calls participant.Run; Member
+	// is the command line of a member, to which the member's flags are appended.
 	Participant func() *exec.Cmd `json:"-"`
 	Member      []string         `json:"-"`
 	// Progress, if set, is called before each round and after the last. It must not
@@ -62,21 +62,21 @@ type Config struct {
 	Progress func(Progress) `json:"-"`
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Series uint64 // its seed
-	Round  int    // in the series; 0: it starts
+	Round  int    // in the series; 0: the series starts
 	Text   string // the round's faults
-	// Done and Total count rounds; Total is 0 where the time decides.
+	// Done and Total count rounds; Total is 0 if only Duration limits the run.
 	Done, Total         int
 	Violations, Invalid int
 }
 
-// Recovery is how soon after the faults there must be a leader, and the queue must be right: also where that
-// takes an eviction, for the timeouts of heartbeats are less than the TTL.
+// Recovery is the time after the faults within which there must be a leader and a correct queue. It
+// includes an eviction, as the timeouts of heartbeats are less than the TTL.
 func (c Config) Recovery() time.Duration { return c.TTL + 3*time.Second }
 
-// Check refuses what makes no run. The error wraps ErrInvalid.
+// Check refuses an invalid Config. The error wraps ErrInvalid.
 func (c Config) Check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)

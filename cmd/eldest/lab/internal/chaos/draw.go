@@ -10,10 +10,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Role says whom a fault is done to.
+// Role is the role of the target of a fault.
 type Role string
 
-// The roles. Of members, Leader is the one that leads etcd.
+// The roles. Among members, Leader is etcd's leader.
 const (
 	Leader Role = "leader"
 	Waiter Role = "waiter"
@@ -53,8 +53,8 @@ const (
 	Registration Reply = "registration"
 )
 
-// Injection is one fault with all that was drawn for it. Fields that mean nothing to the
-// fault are zero.
+// Injection is one fault with all its drawn parameters. Fields that do not apply to the fault are
+// zero.
 type Injection struct {
 	Fault Fault `json:"fault"`
 	// On is a participant's role, or a member's for faults of members.
@@ -62,19 +62,19 @@ type Injection struct {
 	// Pick chooses among those that have the role.
 	Pick int `json:"-"`
 	Way  Way `json:"way,omitempty"`
-	// All says that a black hole is in front of all members.
+	// All means that all members are behind the black hole.
 	All bool `json:"all,omitempty"`
 	// Inbound and Outbound are delays.
 	Inbound  time.Duration `json:"inbound,omitempty"`
 	Outbound time.Duration `json:"outbound,omitempty"`
 	Reply    Reply         `json:"reply,omitempty"`
-	// Rate is how fast a clock runs.
+	// Rate is the rate of a clock.
 	Rate float64 `json:"rate,omitempty"`
-	// Alone is how long it is on before the next fault.
+	// Alone is how long it is active before the next fault.
 	Alone time.Duration `json:"alone,omitempty"`
 }
 
-// String is the injection in a line of a log.
+// String formats the injection for a log line.
 func (in Injection) String() string {
 	var how []string
 	add := func(there bool, format string, args ...any) {
@@ -95,16 +95,16 @@ func (in Injection) String() string {
 	return string(in.Fault) + "(" + strings.Join(how, ", ") + ")"
 }
 
-// Plan is what happens in one round.
+// Plan is the plan of one round.
 type Plan struct {
 	// Number counts from 1 in its series.
 	Number     int         `json:"round"`
 	Injections []Injection `json:"strikes"`
-	// Hold is how long the last fault is on before all are healed.
+	// Hold is how long the last fault is active before all are healed.
 	Hold time.Duration `json:"hold"`
 }
 
-// String is the plan in a line of a log.
+// String formats the plan for a log line.
 func (p Plan) String() string {
 	var all []string
 	for _, in := range p.Injections {
@@ -118,11 +118,11 @@ func (p Plan) has(f Fault) bool {
 	return slices.ContainsFunc(p.Injections, func(in Injection) bool { return in.Fault == f })
 }
 
-// Draw makes the plan of a round from the faults that may occur, of which there is at least one. It
-// depends on nothing but its arguments. Draws are independent: not every fault comes in a few rounds,
-// but over a thousand each comes thirty times or more, and those of participants twice as often.
+// Draw makes the plan of a round from the faults that may occur, of which there must be at least one. It
+// depends only on its arguments. Draws are independent: a few rounds do not have every fault, but over a
+// thousand rounds each fault comes thirty times or more, and those of participants twice as often.
 //
-// A round has one fault or two of different groups, or a delay and another fault of the same network.
+// A round has one fault, or two of different groups, or a delay and another fault of the same network.
 func Draw(seed uint64, number int, faults []Fault, ttl time.Duration) Plan {
 	d := drawer{rand.New(rand.NewPCG(seed, uint64(number))), ttl}
 	p := Plan{Number: number}
@@ -147,7 +147,7 @@ func Draw(seed uint64, number int, faults []Fault, ttl time.Duration) Plan {
 	return p
 }
 
-// before orders the faults of a round by their groups; of a network, delays come first.
+// before orders the faults of a round by their groups; among network faults, delays come first.
 func before(a, b Fault) int {
 	switch {
 	case kindOf(a).group != kindOf(b).group:
@@ -160,9 +160,9 @@ func before(a, b Fault) int {
 	return 0
 }
 
-// companions lists the faults with which one may share a round: those of other groups, and
-// a delay with what else is done to a network for a while. A clock that is wrong shows where
-// renewals fail, so it comes together with what makes them fail.
+// companions lists the faults that can share a round with a fault: those of other groups, and, with
+// a delay, other lasting faults of a network. A wrong clock has consequences only if renewals fail,
+// so it is combined with faults that make them fail.
 func companions(of Fault, faults []Fault) []Fault {
 	mine := kindOf(of)
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
@@ -183,9 +183,9 @@ type drawer struct {
 	ttl time.Duration
 }
 
-// fault draws one. What is done to participants ends more tenures than what is done to
-// members, of which there are more kinds, so it is drawn more often; most of all what
-// a leader can notice by its clock only.
+// fault draws a fault. Faults of participants end more tenures than faults of members, of which
+// there are more kinds, so they are drawn more often; most often Stop, which a leader can notice
+// only by its clock.
 func (d drawer) fault(from []Fault) Fault {
 	weight := func(f Fault) int {
 		switch {
@@ -205,13 +205,13 @@ func (d drawer) fault(from []Fault) Fault {
 	return from[slices.IndexFunc(from, func(f Fault) bool { n -= weight(f); return n < 0 })]
 }
 
-// between draws a time, in whole milliseconds.
+// between draws a duration, in whole milliseconds.
 func (d drawer) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Round(time.Millisecond)
 }
 
-// hold draws for how long: half of the lasting faults outlive a lease, and most of the
-// stops.
+// hold draws how long a fault is active: half of the lasting faults outlive a lease, and most of
+// the stops.
 func (d drawer) hold(lasts, stop bool) time.Duration {
 	switch {
 	case !lasts:
@@ -223,11 +223,11 @@ func (d drawer) hold(lasts, stop bool) time.Duration {
 	}
 }
 
-// slowThenDead has a delay and another fault of the network follow each other: the leader's
-// replies are late, but not too late, for as long as some renewals take; then it receives
-// nothing more, for longer than its lease lives. An election that counts a deadline from the receipt
-// of a reply is wrong by just that delay. (A renewal takes two replies, one after another, and
-// begins a quarter of the TTL after the last one: it bears a third of the TTL.)
+// slowThenDead makes a delay and another network fault follow each other: the leader's replies are
+// late, but not too late, for as long as some renewals take; then it receives nothing for longer
+// than its lease lives. An election that counts a deadline from the receipt of a reply is wrong by
+// exactly that delay. (A renewal takes two replies, one after another, and begins a quarter of the
+// TTL after the last one: it tolerates a third of the TTL.)
 func (d drawer) slowThenDead(p *Plan) {
 	slow, dead := &p.Injections[0], &p.Injections[1]
 	slow.Inbound, slow.Outbound = 0, d.between(d.ttl*2/10, d.ttl*33/100)
@@ -252,7 +252,7 @@ func (d drawer) injection(f Fault) Injection {
 	return in
 }
 
-// participant draws a participant's role: most faults mean most to the leader.
+// participant draws a participant's role: most faults affect the leader most.
 func (d drawer) participant(in *Injection) {
 	switch d.IntN(10) {
 	case 0, 1, 2:
@@ -277,7 +277,7 @@ func (d drawer) all(in *Injection)       { in.All = d.IntN(2) == 0 }
 func (d drawer) reply(in *Injection) {
 	in.Reply = []Reply{AnyReply, WriteReply, Registration}[d.IntN(3)]
 	if in.Reply == WriteReply {
-		in.On = Leader // nobody else writes
+		in.On = Leader // only leaders write
 	}
 }
 
@@ -302,14 +302,14 @@ func (d drawer) delay() time.Duration {
 	}
 }
 
-// The margin of a lease is a tenth of its TTL or more, and 200 ms at least: it covers
-// clocks that are wrong by nine tenths of a tenth, however long the TTL.
+// The margin of a lease is a tenth of its TTL or more, and at least 200 ms: for any TTL it covers
+// clock rates that are wrong by nine tenths of a tenth.
 const (
 	slowest = 0.91
 	fastest = 1.09
 )
 
-// rate draws how fast a clock runs; never about right.
+// rate draws the rate of a clock, which is always wrong by 3 % or more.
 func (d drawer) rate(in *Injection) {
 	off := 0.03 + (fastest-1-0.03)*d.Float64()
 	in.Rate = 1 + off

@@ -23,7 +23,7 @@ func TestSameSeedSameRounds(t *testing.T) {
 	require.Greater(t, different, 150, "the seed means nothing")
 }
 
-// Over a thousand rounds everything is met, and in the promised order.
+// Over a thousand rounds every fault is drawn, and in the documented order.
 func TestEverythingIsDrawn(t *testing.T) {
 	met, pairs, slow := map[Fault]int{}, 0, 0
 	holds := [2]int{}
@@ -66,7 +66,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 	require.Greater(t, holds[1], 200)
 }
 
-// check holds an injection against what its fault needs.
+// check checks that an injection has what its fault needs.
 func check(t *testing.T, in Injection) {
 	t.Helper()
 	switch k := kindOf(in.Fault); {
@@ -91,7 +91,7 @@ func check(t *testing.T, in Injection) {
 	require.Contains(t, in.String(), string(in.Fault))
 }
 
-// A clock that is wrong comes alone only where there is nothing to go with it.
+// A wrong clock is the only fault of a round only if no other fault can be combined with it.
 func TestSkewHasCompany(t *testing.T) {
 	for n := range 200 {
 		r := Draw(3, n, []Fault{Skew, Stop, Compact}, ttl)

@@ -28,7 +28,7 @@ const (
 	Stop       Fault = "stop"
 	Resign     Fault = "resign"
 
-	// Of heartbeats and keepers.
+	// Faults of heartbeats and keepers.
 	Silence     Fault = "silence"
 	KillBoth    Fault = "kill-both"
 	KillKeeper  Fault = "keeper-kill"
@@ -37,10 +37,10 @@ const (
 	EtcdStop    Fault = "etcd-leader-stop"
 )
 
-// group says what a fault is done to. The faults of a round are injected in this order: the
-// network of a participant first, for what is cut, delayed or lost must be seen by traffic, which
-// later faults may end; then what is done to etcd by an operator, which takes a majority; then
-// the members; then the participant's process.
+// group is what a fault affects. The faults of a round are injected in this order: first the
+// network of a participant, because the effect of a network fault shows only in traffic, which
+// later faults may end; then an operator's requests to etcd, which need a majority; then the
+// members; then the participant's process.
 type group int
 
 const (
@@ -51,26 +51,26 @@ const (
 	processes
 )
 
-// kind is all that there is to say of a fault.
+// kind describes a fault.
 type kind struct {
 	Fault Fault
-	// Summary is one sentence for people.
+	// Summary is one sentence for help texts.
 	Summary string
 
 	group group
-	// lasts says that it is on for a while, until it is healed.
+	// lasts means that the fault is active until it is healed.
 	lasts bool
-	// peers says that it takes a cluster of more than one member.
+	// peers means that it requires a cluster of more than one member.
 	peers bool
-	// draw draws the details, after those that all faults of the group have; nil: there are none.
+	// draw draws the details, after those that all faults of the group have; nil means none.
 	draw func(drawer, *Injection)
-	// inject injects it and blocks until its effect was seen or ctx ends. It returns whom it was
-	// done to, and how it is healed, if at all, also beside an error.
+	// inject injects the fault and blocks until its effect was seen or ctx ends. It returns the
+	// target, and the healer if there is one, also with an error.
 	inject injector
 }
 
-// injector is a function that injects a fault: see kind.inject. heal blocks until the fault is
-// over, or ctx ends. After an error, and after a success, it may be called again.
+// injector is a function that injects a fault: see kind.inject. heal blocks until the fault is over
+// or ctx ends. It may be called again after an error and after a success.
 type injector func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error)
 
 type healer func(ctx context.Context) error
@@ -112,12 +112,12 @@ var Kinds = []kind{
 // ofHeartbeats are the faults that concern heartbeats and keepers, which the participants of Eldest have.
 var ofHeartbeats = []Fault{Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
 
-// NamesFor lists the faults that mean something to a contender.
+// NamesFor lists the faults that apply to a contender.
 func NamesFor(name string) []Fault {
 	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofHeartbeats, f) })
 }
 
-// Names lists their names.
+// Names lists the names of all faults.
 func Names() []Fault {
 	var names []Fault
 	for _, k := range Kinds {
@@ -126,7 +126,7 @@ func Names() []Fault {
 	return names
 }
 
-// Parse reads names; none means all that mean something to a contender.
+// Parse parses names; no names mean all faults that apply to a contender.
 func Parse(names []string, of string) ([]Fault, error) {
 	var faults []Fault
 	for _, name := range names {
@@ -139,17 +139,17 @@ func Parse(names []string, of string) ([]Fault, error) {
 	if len(faults) == 0 {
 		return NamesFor(of), nil
 	}
-	// What is drawn depends on the order, so there is one.
+	// The draws depend on the order, so the order is fixed.
 	return slices.DeleteFunc(Names(), func(f Fault) bool { return !slices.Contains(faults, f) }), nil
 }
 
-// NeedsPeers reports whether a fault takes a cluster of more than one member.
+// NeedsPeers reports whether a fault requires a cluster of more than one member.
 func NeedsPeers(f Fault) bool { return kindOf(f).peers }
 
-// needsClock reports whether a fault takes an election that reads a clock which can be
-// given to it, as Eldest does. Etcd's package does not, and the API of the drop-in is etcd's.
+// needsClock reports whether a fault requires an election that reads a clock that can be injected,
+// as Eldest does. Etcd's package has no such clock, and the drop-in has etcd's API.
 func needsClock(f Fault) bool { return f == Skew }
 
 func kindOf(f Fault) kind {
-	return Kinds[slices.IndexFunc(Kinds, func(k kind) bool { return k.Fault == f })] // it is one of them
+	return Kinds[slices.IndexFunc(Kinds, func(k kind) bool { return k.Fault == f })] // every fault is in Kinds
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ofParticipant makes an injector of what is done to one participant that has the role.
+// ofParticipant makes an injector for one participant that has the role.
 func ofParticipant(do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
 	return ofThose(func(*candidate) bool { return true }, do)
 }
 
-// ofThose makes an injector of what is done to one participant that has the role, and fits.
+// ofThose makes an injector for one participant that has the role and fits.
 func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
 	return func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error) {
 		c, err := s.pick(ctx, in, fits)
@@ -40,8 +40,8 @@ func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *cand
 func beats(c *candidate) bool     { return c.beat > 0 }
 func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
 
-// pick finds a participant that has the role and fits. It blocks until there is one, or ctx ends. A leader or successor that
-// does not fit is ordered to leave, and so is a leader that fits where a waiter is sought and none does.
+// pick blocks until a participant has the role and fits, or ctx ends. A leader or successor that does not
+// fit is ordered to leave, and so is a leader that fits if no waiter does but one is wanted.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
 	var ordered *candidate
 	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(ctx context.Context) (bool, error) {
@@ -54,7 +54,7 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 			}
 			next = oracle.LeaseOf(queue.Keys[1])
 		}
-		// A clock must not be wrong where nothing covers that; then the one that will lead is as good.
+		// The clock of a tight leader must not be wrong; then any participant serves, as it may lead later.
 		anybody := in.Fault == Skew && in.On == Leader && slices.ContainsFunc(all, func(c *candidate) bool { return c.tight && c.is(Leader) })
 		var fit, misplaced []*candidate
 		for _, c := range all {
@@ -74,7 +74,7 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 		for _, c := range misplaced {
 			if c != ordered {
 				ordered = c
-				_ = c.order(participant.Order{Do: participant.DoResign}) // one that has ended is no candidate for long
+				_ = c.order(participant.Order{Do: participant.DoResign}) // an error means that it has ended, and will soon be no candidate
 			}
 		}
 		return false, nil
@@ -82,8 +82,8 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 	return chosen, err
 }
 
-// kill is proven by the process having been waited for. It is healed when the next one is up: how long
-// a process takes to start tells nothing about the election.
+// kill is proven by waiting for the process. It is healed when the next process is up: how long a
+// process takes to start is not a property of the election.
 func kill(_ context.Context, s *series, c *candidate, _ Injection) (healer, error) {
 	s.crash(c)
 	return func(ctx context.Context) error {
@@ -110,7 +110,7 @@ func killBoth(ctx context.Context, s *series, c *candidate, in Injection) (heale
 	return kill(ctx, s, c, in)
 }
 
-// alone is how long a participant goes on after the death of its keeper.
+// alone is how long a participant continues after its keeper was killed.
 const alone = 200 * time.Millisecond
 
 func killKeeper(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
@@ -126,7 +126,7 @@ func killKeeper(ctx context.Context, s *series, c *candidate, in Injection) (hea
 	return kill(ctx, s, c, in)
 }
 
-// compactHeld is proven by what was held, and by the past, which cannot be read any more.
+// compactHeld is proven by held data, and by a read at a compacted revision, which fails.
 func compactHeld(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
 	before := c.host.Stats()
 	c.host.Hold(etcdtest.Outbound)
@@ -140,8 +140,8 @@ func compactHeld(ctx context.Context, s *series, c *candidate, in Injection) (he
 	return heal, err
 }
 
-// stop is proven by the kernel, which says that the process is stopped; and again before
-// it is told to go on.
+// stop is proven by the kernel, which reports that the process is stopped, and reports it again
+// before the process is resumed.
 func stop(_ context.Context, s *series, c *candidate, _ Injection) (healer, error) {
 	if err := c.Suspend(); err != nil {
 		return func(context.Context) error { return c.Resume() }, err
@@ -161,15 +161,15 @@ func stop(_ context.Context, s *series, c *candidate, _ Injection) (healer, erro
 	}, nil
 }
 
-// resign is proven by the participant, which tells that its tenure or candidacy is over.
+// resign is proven by the participant, which reports that its tenure or candidacy is over.
 func resign(ctx context.Context, s *series, c *candidate, _ Injection) (healer, error) {
 	return nil, s.order(ctx, c, participant.Order{Do: participant.DoResign}, "that "+c.who+" resigns", func(e oracle.Event) bool {
 		return e.Kind == oracle.Ended || e.Kind == oracle.Failed
 	})
 }
 
-// skew is proven by the participant: the election has read its clock, and that has run at
-// the wrong rate.
+// skew is proven by the participant: the election has read its clock, and the clock has run at the
+// wrong rate.
 func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
 	if s.cfg.Contender != contender.Eldest { // needsClock
 		return nil, errUnsupported
@@ -180,8 +180,8 @@ func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, e
 	})
 }
 
-// network makes an injector of what is done to the network between a participant and the members. It is
-// proven by the counts of the proxies in between.
+// network makes an injector for the network between a participant and the members. It is proven by
+// the counters of the proxies in between.
 func network(what string, do func(s *series, c *candidate, in Injection), seen func(before, now etcdtest.Stats) bool) injector {
 	return ofParticipant(func(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
 		before := c.host.Stats()
@@ -215,8 +215,8 @@ func dropped(before, now etcdtest.Stats) bool { return sum(now.Dropped) > sum(be
 
 func sum(p etcdtest.Pieces) int64 { return p.Inbound + p.Outbound }
 
-// busiest is the member with which a participant has exchanged most: a client spreads its
-// requests, and its watches and renewals stay where they are.
+// busiest returns the member with which a participant has exchanged most: a client distributes its
+// requests, but its watches and renewals stay at one member.
 func (c *candidate) busiest(size int) int {
 	best, most := 0, int64(-1)
 	for i := range size {
@@ -227,7 +227,7 @@ func (c *candidate) busiest(size int) int {
 	return best
 }
 
-// lostReply is proven by the reply that the proxy took: the request was carried out.
+// lostReply is proven by the reply that the proxy dropped: the request was carried out.
 func lostReply(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
 	var match func([]byte) bool
 	switch in.Reply {
@@ -249,16 +249,16 @@ func lostReply(ctx context.Context, _ *series, c *candidate, in Injection) (heal
 	return nil, nil
 }
 
-// registrationOf tells the request that puts a candidate's key, whose value is its name, from the
-// writes of leaders, which carry the name, too, but followed by a number.
+// registrationOf distinguishes the request that puts a candidate's key, whose value is its name,
+// from the writes of leaders, which contain the name, too, but followed by a number.
 func registrationOf(who string) func([]byte) bool {
 	name, write := etcdtest.Containing(who), etcdtest.Containing(" "+who+"-")
 	return func(message []byte) bool { return name(message) && !write(message) }
 }
 
-// What is done to etcd by an operator.
+// Operations of an operator on etcd.
 
-// moveLeader is proven by a majority that follows the other member.
+// moveLeader is proven by a majority that follows the new leader.
 func moveLeader(ctx context.Context, s *series, in Injection) (string, healer, error) {
 	from, err := s.Leader(ctx)
 	if err != nil {
@@ -266,11 +266,11 @@ func moveLeader(ctx context.Context, s *series, in Injection) (string, healer, e
 	}
 	to := (from + 1 + in.Pick%(s.Size()-1)) % s.Size()
 	s.note("etcd's leader moves from %d to %d", from, to)
-	return fmt.Sprintf("from member %d to %d", from, to), nil, s.MoveLeader(ctx, to) // it asks who leads until it is that one
+	return fmt.Sprintf("from member %d to %d", from, to), nil, s.MoveLeader(ctx, to) // it polls until that member leads
 }
 
-// compact is proven by the past, which cannot be read any more. All of it was recorded
-// before.
+// compact is proven by a read at a compacted revision, which fails. All earlier changes were
+// recorded before.
 func compact(ctx context.Context, s *series, _ Injection) (string, healer, error) {
 	var rev int64
 	err := inject.Until(ctx, "that etcd has a revision", func(ctx context.Context) (_ bool, err error) {
@@ -286,7 +286,7 @@ func compact(ctx context.Context, s *series, _ Injection) (string, healer, error
 	s.note("compaction up to %d", rev)
 	return fmt.Sprintf("up to revision %d", rev), nil, inject.Until(ctx, "that the past cannot be read", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Compact(ctx, rev, clientv3.WithCompactPhysical())
-		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // an attempt whose answer was lost
+		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // the answer to an earlier attempt was lost
 			_, err = s.All.Get(ctx, dataKey, clientv3.WithRev(rev-1))
 		}
 		if errors.Is(err, rpctypes.ErrCompacted) {
@@ -296,20 +296,20 @@ func compact(ctx context.Context, s *series, _ Injection) (string, healer, error
 	})
 }
 
-// defragment is proven by the members' answers.
+// defragment is proven by the members' replies.
 func defragment(ctx context.Context, s *series, _ Injection) (string, healer, error) {
 	s.note("defragmentation")
 	return "all members", nil, s.Defragment(ctx)
 }
 
-// target is a candidate's key that an operator takes away.
+// target is a candidate's key that an operator removes.
 type target struct {
 	key, who     string
 	token, lease int64
 }
 
-// target finds the key of a participant that has the role, and tells its removal, which
-// comes next: nobody may be notified of it before.
+// target finds the key of a participant that has the role, and records its removal before that
+// happens: no participant may be notified of it earlier.
 func (s *series) target(ctx context.Context, in Injection) (t target, err error) {
 	c, err := s.pick(ctx, in, func(*candidate) bool { return true })
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *series) target(ctx context.Context, in Injection) (t target, err error)
 		t = target{who: c.who, lease: c.last().Lease}
 		t.key = keys.Candidate(electionName, t.lease)
 		resp, err := s.All.Get(ctx, t.key)
-		if err != nil || len(resp.Kvs) == 0 { // it registers in a moment
+		if err != nil || len(resp.Kvs) == 0 { // it will register soon
 			return false, err
 		}
 		t.token = resp.Kvs[0].CreateRevision
@@ -331,7 +331,7 @@ func (s *series) target(ctx context.Context, in Injection) (t target, err error)
 	return t, err
 }
 
-// revoke is proven by etcd, which has the lease and its key no more.
+// revoke is proven by etcd, in which the lease and its key no longer exist.
 func revoke(ctx context.Context, s *series, in Injection) (string, healer, error) {
 	t, err := s.target(ctx, in)
 	if err != nil {
@@ -340,7 +340,7 @@ func revoke(ctx context.Context, s *series, in Injection) (string, healer, error
 	err = inject.Until(ctx, "that a lease is revoked", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Revoke(ctx, clientv3.LeaseID(t.lease))
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return true, nil // an attempt whose answer was lost
+			return true, nil // the answer to an earlier attempt was lost
 		}
 		return err == nil, err
 	})
@@ -350,7 +350,7 @@ func revoke(ctx context.Context, s *series, in Injection) (string, healer, error
 	return t.who, nil, err
 }
 
-// remove is proven by etcd, which has the key no more.
+// remove is proven by etcd, in which the key no longer exists.
 func remove(ctx context.Context, s *series, in Injection) (string, healer, error) {
 	t, err := s.target(ctx, in)
 	if err != nil {
@@ -359,7 +359,7 @@ func remove(ctx context.Context, s *series, in Injection) (string, healer, error
 	return t.who, nil, s.Delete(ctx, t.key, t.token)
 }
 
-// What is done to etcd's members.
+// Faults of etcd's members.
 
 func (s *series) chosen(ctx context.Context, in Injection) (int, error) {
 	if in.On == Leader {
@@ -368,7 +368,7 @@ func (s *series) chosen(ctx context.Context, in Injection) (int, error) {
 	return in.Pick % s.Size(), nil
 }
 
-// ofMember makes an injector of what is done to one member.
+// ofMember makes an injector for one member.
 func ofMember(what string, do func(context.Context, *series, *etcdtest.Member) (healer, error)) injector {
 	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
 		i, err := s.chosen(ctx, in)
@@ -381,7 +381,7 @@ func ofMember(what string, do func(context.Context, *series, *etcdtest.Member) (
 	}
 }
 
-// unlessItRuns makes what brings a member back repeatable.
+// unlessItRuns calls back only if the member does not run, so that healing can be repeated.
 func unlessItRuns(m *etcdtest.Member, back healer) healer {
 	return func(ctx context.Context) error {
 		if m.Running() {
@@ -391,13 +391,13 @@ func unlessItRuns(m *etcdtest.Member, back healer) healer {
 	}
 }
 
-// memberKill is proven by the process having been waited for.
+// memberKill is proven by waiting for the process.
 func memberKill(_ context.Context, _ *series, m *etcdtest.Member) (healer, error) {
 	err := m.Kill()
 	return unlessItRuns(m, m.Restart), err
 }
 
-// memberStop is proven by the kernel, which says that the process is stopped.
+// memberStop is proven by the kernel, which reports that the process is stopped.
 func memberStop(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
 	leader, err := s.Leader(ctx)
 	if err != nil {
@@ -412,7 +412,7 @@ func memberStop(ctx context.Context, s *series, m *etcdtest.Member) (healer, err
 	}), err
 }
 
-// memberRestart is proven by the new process, which serves.
+// memberRestart is proven by the new process, which serves requests.
 func memberRestart(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
 	heal, err := memberKill(ctx, s, m)
 	if err == nil {
@@ -421,7 +421,7 @@ func memberRestart(ctx context.Context, s *series, m *etcdtest.Member) (healer, 
 	return heal, err
 }
 
-// replace is proven by the new member, which has another ID and serves.
+// replace is proven by the new member, which has another ID and serves requests.
 func replace(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
 	before := m.ID()
 	err := s.Replace(ctx, m.Index)
@@ -436,7 +436,7 @@ func theOne(ctx context.Context, s *series, in Injection) ([]int, error) {
 	return []int{i}, err
 }
 
-// some chooses as many members as of says, beginning anywhere.
+// some chooses as many members as of returns, beginning at a drawn one.
 func some(of func(size int) int) func(context.Context, *series, Injection) ([]int, error) {
 	return func(_ context.Context, s *series, in Injection) (chosen []int, err error) {
 		for n := range of(s.Size()) {
@@ -446,8 +446,7 @@ func some(of func(size int) int) func(context.Context, *series, Injection) ([]in
 	}
 }
 
-// cut is proven by something that was held back on the links of each member that was
-// partitioned.
+// cut is proven by data that was held back on the links of each partitioned member.
 func cut(which func(context.Context, *series, Injection) ([]int, error)) injector {
 	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
 		chosen, err := which(ctx, s, in)
@@ -459,7 +458,7 @@ func cut(which func(context.Context, *series, Injection) ([]int, error)) injecto
 	}
 }
 
-// mute adds the proof that etcd cannot answer a question.
+// mute adds the proof that etcd does not answer a request.
 func mute(fault injector) injector {
 	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
 		on, heal, err := fault(ctx, s, in)
@@ -470,5 +469,5 @@ func mute(fault injector) injector {
 	}
 }
 
-// muteTime is long for an answer of etcd, even on a busy machine.
+// muteTime is a long time for an answer of etcd, even on a busy machine.
 const muteTime = 200 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Keys that go within a second of the moment in which a former leader of etcd went on were
-// taken away by etcd; earlier and later ones, and what is no candidate's, were not.
+// Candidates' keys that are deleted within a second of the moment when a former leader of etcd was
+// resumed were deleted by etcd; earlier and later ones, and other keys, were not.
 func TestTakenByEtcd(t *testing.T) {
 	gone := func(at time.Duration, key string, token int64) oracle.Change {
 		return oracle.Change{At: at, Key: key, Create: token, Deleted: true}
@@ -38,8 +38,8 @@ func TestTakenByEtcd(t *testing.T) {
 	}
 }
 
-// A key that goes soon after the crash of a participant with a keeper was deleted by that, with its lease; later
-// ones, others', and what is no candidate's, were not.
+// A key that is deleted soon after the crash of a participant with a keeper was deleted by the
+// keeper, with its lease; keys deleted later, keys of others and keys of no candidate were not.
 func TestRevokedByKeepers(t *testing.T) {
 	gone := func(at time.Duration, key string) oracle.Change {
 		return oracle.Change{At: at, Key: key, Deleted: true}
@@ -57,7 +57,7 @@ func TestRevokedByKeepers(t *testing.T) {
 	require.Equal(t, 2, s.revoked(h))
 }
 
-// What a whole run had the occasion for and never had makes it invalid.
+// A run is invalid if it had the occasion for something that never happened.
 func TestRunMustHaveHadItsOccasions(t *testing.T) {
 	rounds := func(n int, of Fault) (rounds []Round) {
 		for range n {

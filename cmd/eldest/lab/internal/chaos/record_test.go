@@ -20,7 +20,7 @@ func del(rev int64, key string) *clientv3.Event {
 	return &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: rev}}
 }
 
-// Two members tell the same, one later than the other and in other portions.
+// Two members report the same changes, one later than the other and in other portions.
 func TestEachRevisionOnce(t *testing.T) {
 	r := newRecord(nil, func() time.Duration { return 1 })
 	defer r.end()
@@ -60,7 +60,7 @@ func TestEachRevisionOnce(t *testing.T) {
 	}
 }
 
-// A registration has the candidate's name for a value; a write has it in one.
+// The value of a registration is the candidate's name; the value of a write contains it.
 func TestRegistrationIsNoWrite(t *testing.T) {
 	match := registrationOf("p3.2")
 	require.True(t, match([]byte("\x0achaos/5f\x12\x04p3.2\x18\x07")))

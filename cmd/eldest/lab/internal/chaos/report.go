@@ -14,49 +14,48 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Report is what a run has found.
+// Report is the result of a run.
 type Report struct {
 	Config
-	// Rounds counts those that were carried out (Config.Rounds were wanted), Invalid those that prove
-	// nothing, of which InvalidBecause says why, a line each; it also tells of whole series.
+	// Rounds counts the rounds that were carried out (Config.Rounds were wanted), Invalid those
+	// that prove nothing. InvalidBecause has the reasons, a line each, also those for whole series.
 	Rounds         int      `json:"rounds"`
 	Invalid        int      `json:"invalid"`
 	InvalidBecause []string `json:"invalid_because"`
-	// Interrupted says that somebody ended it.
+	// Interrupted means that the caller ended the run.
 	Interrupted bool        `json:"interrupted,omitempty"`
 	Lines       []FaultLine `json:"faults"`
 	Violations  []Violation `json:"violations"`
 	// ByInvariant counts violations.
 	ByInvariant map[string]int `json:"by_invariant"`
-	// Tally adds up those of the series, and Revoked those.
+	// Tally is the sum of the series' tallies; so is Revoked.
 	oracle.Tally
 	Revoked int      `json:"revoked_by_keepers,omitempty"`
 	Seconds float64  `json:"seconds"`
 	Series  []Series `json:"series"`
 }
 
-// FaultLine is what there is to say of a fault in a run.
+// FaultLine is the result of a run for one fault.
 type FaultLine struct {
 	Fault Fault `json:"fault"`
-	// Injected counts rounds with it, TookEffect those in which it took effect,
-	// Unsupported those in which the contender had nothing to do it to; Violations
-	// counts the rounds with it in which anything was violated.
+	// Injected counts the rounds with the fault, TookEffect those in which it took effect,
+	// Unsupported those in which the contender has nothing to inject it into, and Violations those
+	// in which anything was violated.
 	Injected    int `json:"injected"`
 	TookEffect  int `json:"struck"`
 	Unsupported int `json:"unsupported,omitempty"`
 	Violations  int `json:"violations"`
 }
 
-// Held reports whether nothing was violated, and everything proved something.
+// Held reports whether nothing was violated, and no part of the run proves nothing.
 func (r *Report) Held() bool { return len(r.Violations) == 0 && !r.Void() }
 
 // Void reports whether a part of the run proves nothing.
 func (r *Report) Void() bool { return len(r.InvalidBecause) > 0 || r.Rounds == 0 && !r.Interrupted }
 
-// Run carries series after series out until there are as many rounds as are wanted, the time is
-// over, or ctx ends; the report says what there is until then. It returns an error, and no
-// report, only for a Config that makes no run. Whatever it started is gone when it
-// returns.
+// Run carries out series after series until there are as many rounds as are wanted, the time is
+// over, or ctx ends; the report has the results until then. It returns an error, and no report,
+// only for an invalid Config. Everything that it started has ended when it returns.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return r, nil
 }
 
-// tell reports progress, if that is wanted.
+// tell calls Config.Progress, if it is set.
 func (c Config) tell(r *Report, s *Series, p Plan) {
 	if c.Progress == nil {
 		return
@@ -107,7 +106,7 @@ func (c Config) tell(r *Report, s *Series, p Plan) {
 	})
 }
 
-// add takes a series into the report.
+// add adds a series to the report.
 func (r *Report) add(s Series) {
 	r.Series = append(r.Series, s)
 	r.Rounds += len(s.Rounds)
@@ -128,21 +127,21 @@ func (r *Report) add(s Series) {
 	r.Revoked += s.Revoked
 }
 
-// lack notes why a part of the run proves nothing.
+// lack records why a part of the run proves nothing.
 func (r *Report) lack(format string, args ...any) {
 	r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf(format, args...))
 }
 
-// What a whole run must have had, where it had the occasion so often that chance does
-// not explain its absence. A single series may be without.
+// Events that a whole run must have had, if it had so many occasions that chance does not explain
+// their absence. A single series may lack them.
 const (
 	// Half of all stops of leaders are longer than the lease.
 	stopsOfLeaders = 20
-	// A write is refused in every third round or so.
+	// A write is refused in about every third round.
 	roundsWithWrites = 100
-	// A leader that goes on after such a stop writes once more, mostly after its successor.
+	// A leader that is resumed after such a stop writes once more, mostly after its successor.
 	longStopsWithWrites = 20
-	// A successor with heartbeats evicts a leader that is stopped, in every other round or so.
+	// A successor with heartbeats evicts a stopped leader in about every other round.
 	silences = 8
 	// A change of etcd's leader suspends most leaders with heartbeats, and three of five have them.
 	etcdsLeaders = 10
@@ -150,7 +149,7 @@ const (
 	killsWithKeepers = 8
 )
 
-// prove says what nothing in the run put to the test.
+// prove records what nothing in the run has tested.
 func (r *Report) prove() {
 	stops := r.times(Stop, Leader)
 	if stops >= stopsOfLeaders && r.LongStops == 0 {
@@ -174,7 +173,7 @@ func (r *Report) prove() {
 	}
 }
 
-// times counts the rounds in which a fault took effect on a role; "": on any.
+// times counts the rounds in which a fault took effect on a role; "" means any role.
 func (r *Report) times(f Fault, on Role) int {
 	n := 0
 	for _, s := range r.Series {
@@ -191,7 +190,7 @@ func (r Round) tookEffect(f Fault) bool {
 	return slices.ContainsFunc(r.Effects, func(e Effect) bool { return e.Fault == f })
 }
 
-// count makes the line of each fault that was to occur.
+// count makes the line of each fault that could occur.
 func (r *Report) count() {
 	r.Lines = []FaultLine{}
 	for _, f := range r.Faults {
@@ -216,10 +215,10 @@ func (r *Report) count() {
 	}
 }
 
-// Violation is one, and where to find it.
+// Violation is a violation, and where to find it.
 type Violation struct {
-	// Seed and Round repeat the scenario: a run with that seed, up to that round. 0:
-	// it has to do with no single round.
+	// Seed and Round repeat the scenario: a run with that seed, up to that round. Round is 0 if the
+	// violation belongs to no single round.
 	Seed  uint64 `json:"seed"`
 	Round int    `json:"round"`
 	// Faults are those of the round.
@@ -229,11 +228,11 @@ type Violation struct {
 	Text      string        `json:"text"`
 }
 
-// healing is what a round is called after which the election did not settle; the oracle has the
-// same name for it.
+// healing is the invariant that is violated if the election does not settle after a round; the
+// oracle uses the same name.
 const healing = "healing"
 
-// history is all that has been told and recorded, as the oracle reads it.
+// history returns all that was reported and recorded, in the form that the oracle reads.
 func (s *series) history() *oracle.History {
 	h := &oracle.History{
 		About:  oracle.About{Prefix: keys.Prefix(electionName), Data: dataKey, TTL: s.cfg.TTL, Recovery: s.cfg.Recovery()},
@@ -247,8 +246,8 @@ func (s *series) history() *oracle.History {
 	return h
 }
 
-// judge has a series judged, and keeps its history if need be. Of one that was broken off only
-// violations are found: it need not have proved anything.
+// judge judges a series, and keeps its history if necessary. An interrupted series is only checked
+// for violations: it need not have proved anything.
 func (out *Series) judge(s *series, brokenOff bool) {
 	h := s.history()
 	out.Tally, out.Revoked = h.Tally(), s.revoked(h)
@@ -275,8 +274,8 @@ func (out *Series) judge(s *series, brokenOff bool) {
 	}
 }
 
-// revoked counts the candidates' keys that were deleted so soon after the crash of a participant with a keeper
-// that its lease cannot have expired.
+// revoked counts the candidates' keys that were deleted so soon after the crash of a participant
+// with a keeper that its lease cannot have expired.
 func (s *series) revoked(h *oracle.History) int {
 	n := 0
 	for _, c := range h.Changes {
@@ -289,16 +288,16 @@ func (s *series) revoked(h *oracle.History) int {
 	return n
 }
 
-// revoking is how long after it goes on a leader of etcd that was stopped may revoke
-// leases: until it has received news of its successor, which the first message has, and its
-// last proposals have been carried out. Such a one revokes by its own old count, whoever has renewed
-// leases elsewhere meanwhile (docs/decisions/0016).
+// revoking is how long a stopped leader of etcd may revoke leases after it is resumed: until it has
+// received the first message, which shows that it has a successor, and its last proposals have been
+// applied. It revokes leases that have expired by its own outdated count, even if they have been
+// renewed at another member meanwhile (docs/decisions/0016).
 const revoking = time.Second
 
 // takenByEtcd returns a removal for each candidate's key that was deleted just after a former
-// leader of etcd had gone on, at the instant at which it did. To the library that is a key
-// taken away by somebody else; keys whose time had come are deleted then as well, and it does no
-// harm to call that a removal.
+// leader of etcd was resumed, at the instant at which it was resumed. For the library such a key
+// was deleted by another client. Keys whose leases had expired are deleted then as well, and
+// counting these as removals does no harm.
 func takenByEtcd(h *oracle.History, resumed []time.Duration) []oracle.Event {
 	var taken []oracle.Event
 	for _, c := range h.Changes {
@@ -308,14 +307,14 @@ func takenByEtcd(h *oracle.History, resumed []time.Duration) []oracle.Event {
 		}
 		taken = append(taken, oracle.Event{
 			Kind: oracle.Removed, Who: "etcd", At: resumed[i], Token: c.Create, Key: c.Key, Lease: oracle.LeaseOf(c.Key),
-			// It was renewed before the removal, if at all, and lasts a TTL at most.
+			// The lease was renewed, if at all, before the removal, and lasts a TTL at most.
 			Until: c.At + h.TTL, Text: "by a former leader of etcd that went on",
 		})
 	}
 	return taken
 }
 
-// needs is what a series must have had to prove anything.
+// needs returns what a series must have had to prove anything.
 func needs(rounds []Round) oracle.Tally {
 	n := oracle.Tally{
 		Struck:  map[string]int{},
@@ -332,7 +331,7 @@ func needs(rounds []Round) oracle.Tally {
 	return n
 }
 
-// supported are the faults of a round that mean something to the contender.
+// supported returns the faults of a round that apply to the contender.
 func (r Round) supported() []Fault {
 	faults := []Fault{}
 	for _, in := range r.Injections {
@@ -343,7 +342,7 @@ func (r Round) supported() []Fault {
 	return faults
 }
 
-// place finds the round in which, or after which, a violation was.
+// place finds the round in which, or after which, a violation happened.
 func (out *Series) place(v oracle.Violation) Violation {
 	found := Violation{Seed: out.Seed, Faults: []Fault{}, Invariant: v.Invariant, At: v.At, Text: v.Text}
 	for _, r := range out.Rounds {
@@ -354,8 +353,8 @@ func (out *Series) place(v oracle.Violation) Violation {
 	return found
 }
 
-// keep writes the history of a series into a directory: for programs, for people, and as a
-// picture of the register.
+// keep writes the history of a series into a directory: in machine-readable form, in readable form,
+// and as a picture of the register.
 func (out *Series) keep(cfg Config, h *oracle.History) (dir string, err error) {
 	if dir = cfg.Dir; dir == "" {
 		if dir, err = os.MkdirTemp("", "eldest-chaos-"); err != nil {

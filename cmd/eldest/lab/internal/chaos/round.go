@@ -16,28 +16,27 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// question bounds one request of the monitor: the member that is asked may be about to
-// come back.
+// question bounds one request of the monitor: the member that receives it may be restarting.
 const question = 700 * time.Millisecond
 
-// errUnsupported is returned for a fault that the contender offers no way to inject.
+// errUnsupported is returned for a fault that cannot be injected into the contender.
 var errUnsupported = errors.New("the contender has nothing that this fault could be done to")
 
-// Round is what became of one.
+// Round is the result of a round.
 type Round struct {
 	Plan
 	// From and Till are instants of the history.
 	From time.Duration `json:"from"`
 	Till time.Duration `json:"till"`
-	// Effects are the faults that took effect, and on whom; Unsupported those that
-	// mean nothing to the contender.
+	// Effects are the faults that took effect, with their targets; Unsupported those that do not
+	// apply to the contender.
 	Effects     []Effect `json:"struck"`
 	Unsupported []Fault  `json:"unsupported,omitempty"`
 	// Invalid is why the round proves nothing.
 	Invalid string `json:"invalid,omitempty"`
 	// Unsettled is why the election did not settle.
 	Unsettled string `json:"unsettled,omitempty"`
-	// Recovered is how long it took to.
+	// Recovered is how long the election took to settle.
 	Recovered time.Duration `json:"recovered"`
 }
 
@@ -47,7 +46,7 @@ type Effect struct {
 	On    string `json:"on"`
 }
 
-// round carries one round out. An error means that the series cannot go on.
+// round carries out one round. An error means that the series cannot go on.
 func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 	r = Round{Plan: p, From: s.now()}
 	defer func() { r.Till = s.now() }()
@@ -67,12 +66,12 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 			break
 		}
 		r.Effects = append(r.Effects, Effect{in.Fault, on})
-		_ = scenario.Sleep(ctx, in.Alone) // ctx is looked at below
+		_ = scenario.Sleep(ctx, in.Alone) // ctx is checked below
 	}
 	if r.Invalid == "" {
 		_ = scenario.Sleep(ctx, p.Hold)
 	}
-	// Whatever ended the round, all is healed: what is stopped must not stay so.
+	// In any case all faults are healed: no process may remain stopped.
 	if err := s.heal(healers); err != nil {
 		return r, fmt.Errorf("round %d is not healed: %w", p.Number, err)
 	}
@@ -86,7 +85,7 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 	return r, err
 }
 
-// inject injects a fault, and blocks until it has taken effect, for as long as the patience lasts.
+// inject injects a fault, and blocks until it has taken effect, for s.patience at most.
 func (s *series) inject(ctx context.Context, in Injection) (string, healer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -119,9 +118,9 @@ func (s *series) heal(healers []healer) error {
 	return nil
 }
 
-// settle blocks until the election has settled, for as long as it may take to recover
-// and not longer, and tells the queue. It returns what is wrong if it has not; err is for
-// what proves nothing.
+// settle blocks until the election has settled, for the recovery time at most, and records the
+// queue. It returns what is wrong if the election has not settled; err is for failures that make
+// the series invalid.
 func (s *series) settle(ctx context.Context, healed time.Duration) (wrong string, err error) {
 	before := s.recorded.revision() // the leader must write after the faults, not only before
 	for {
@@ -139,8 +138,8 @@ func (s *series) settle(ctx context.Context, healed time.Duration) (wrong string
 	}
 }
 
-// unsettled says what is not yet as it should be, "" for nothing: one participant leads and has
-// written after a revision, all others wait, and the queue is theirs alone, the leader's key first.
+// unsettled returns what is not yet as it should be, or "" if one participant leads and has written
+// after a revision, all others wait, and the queue has only their keys, the leader's first.
 func (s *series) unsettled(ctx context.Context, after int64) (why string, queue oracle.Event) {
 	var want []string
 	var leader oracle.Event
@@ -182,7 +181,7 @@ func (s *series) unsettled(ctx context.Context, after int64) (why string, queue 
 	return "", queue
 }
 
-// list asks for the queue, and returns the event that tells of it.
+// list reads the queue, and returns it as an event.
 func (s *series) list(ctx context.Context) (oracle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, question)
 	defer cancel()
@@ -199,7 +198,7 @@ func (s *series) list(ctx context.Context) (oracle.Event, error) {
 	return e, nil
 }
 
-// tellQueue tells the queue as it is, for the oracle to judge.
+// tellQueue records the current queue, for the oracle to judge.
 func (s *series) tellQueue(ctx context.Context) error {
 	var err error
 	for range 5 {

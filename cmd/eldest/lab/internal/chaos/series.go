@@ -18,14 +18,14 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// The election, and what leaders write.
+// The election, and the key that leaders write.
 const (
 	electionName = "chaos"
 	dataKey      = "chaos-data"
 )
 
-// etcd's timeouts: short, for leases of a second and quick elections, and long enough for
-// a machine on which all of this shares two processors.
+// etcd's timeouts: short, for leases of a second and quick elections, and long enough for a machine
+// on which all of this shares two CPUs.
 const (
 	heartbeat       = 25 * time.Millisecond
 	electionTimeout = 250 * time.Millisecond
@@ -33,54 +33,54 @@ const (
 
 const (
 	startTime = 60 * time.Second
-	// effectTime bounds how long a fault may take to show its effect. The longest is a
-	// new member: if etcd loses the proposal with which that one makes itself known, as
-	// it does in one of some hundred on a busy machine, it proposes again after 5.5 s.
+	// effectTime bounds how long a fault may take to show its effect. The longest is a new member:
+	// if etcd loses the proposal with which the member publishes itself, as it does in one of some
+	// hundred cases on a busy machine, the member proposes again after 5.5 s.
 	effectTime = 15 * time.Second
-	// healTime bounds the healing of all faults of a round: a member that restarts.
+	// healTime bounds the healing of all faults of a round, such as the restart of a member.
 	healTime = 30 * time.Second
-	// beginTime is how long all processes may take to start, beside the time to recover.
+	// beginTime is how long all processes may take to start, in addition to the recovery time.
 	beginTime = 20 * time.Second
-	// partingTime bounds the departure of all participants, beside three TTLs.
+	// partingTime bounds the departure of all participants, in addition to three TTLs.
 	partingTime = 10 * time.Second
 )
 
-// Series is what became of one.
+// Series is the result of a series.
 type Series struct {
 	Seed   uint64  `json:"seed"`
 	Rounds []Round `json:"rounds"`
 	// Violations are those of all rounds.
 	Violations []Violation `json:"violations"`
-	// Invalid is why the series, beyond single rounds, proves nothing.
+	// Invalid is why the series, apart from single rounds, proves nothing.
 	Invalid []string     `json:"invalid,omitempty"`
 	Tally   oracle.Tally `json:"tally"`
 	// Revoked counts the keys that a keeper has deleted, with the lease, after a crash.
 	Revoked int `json:"revoked_by_keepers,omitempty"`
-	// Kept is where its history is, "" if nowhere.
+	// Kept is the directory of its history, or "" if it is not kept.
 	Kept    string  `json:"kept,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
-// series is one that is going on: a plan whose steps are rounds. Its history are the oracle's
+// series is a running series: a plan whose steps are rounds. Its history consists of the oracle's
 // events, whose instants count from its beginning.
 type series struct {
 	*scenario.Env[oracle.Event]
 	cfg      Config
 	seed     uint64
-	kept     []crash       // of participants with keepers
-	zero     time.Duration // what the machine's clock showed at the beginning
+	kept     []crash       // crashes of participants with keepers
+	zero     time.Duration // the machine's clock at the beginning
 	patience time.Duration // effectTime
 	recorded *record
 	hosts    []*etcdtest.Host
-	resumed  []time.Duration // when members went on that had been stopped while they led etcd
+	resumed  []time.Duration // when members that were stopped as etcd's leaders were resumed
 
 	mu     sync.Mutex
 	seats  []*candidate  // the newest process of each participant
-	newest tokens.Memory // of the store outside etcd
-	err    error         // why the history is not whole, or proves nothing
+	newest tokens.Memory // the newest token of the store outside etcd
+	err    error         // why the history is incomplete, or proves nothing
 }
 
-// open starts everything. On an error nothing is left.
+// open starts everything. On an error nothing is left running.
 func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -92,7 +92,7 @@ func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	}
 	s := &series{
 		Env: env, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
-		zero: lease.Boot().Now() - time.Nanosecond, // no instant is zero
+		zero: lease.Boot().Now() - time.Nanosecond, // so that no instant is zero
 	}
 	s.recorded = newRecord(s.Each, s.now)
 	for i := range s.seats {
@@ -103,10 +103,10 @@ func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	return s, nil
 }
 
-// now is the time since the beginning, by the clock that all processes have in common.
+// now returns the time since the beginning, by the clock that all processes share.
 func (s *series) now() time.Duration { return lease.Boot().Now() - s.zero }
 
-// tell adds to the history what happens now, and note what is for its readers only.
+// tell adds an event to the history, at the current time; note adds text for readers only.
 func (s *series) tell(e oracle.Event) {
 	e.At = s.now()
 	s.Add(e)
@@ -122,21 +122,21 @@ func (s *series) fail(err error) {
 	s.err = errors.Join(s.err, err)
 }
 
-// failed is why the history is not whole, or proves nothing.
+// failed returns why the history is incomplete, or proves nothing.
 func (s *series) failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.err, s.recorded.err())
 }
 
-// runSeries carries rounds out on a cluster of their own while more says so, and judges them.
-// begun is called before each.
+// runSeries carries out rounds on their own cluster while more returns true, and judges them. begun
+// is called before each round.
 func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int) bool, begun func(*Series, Plan)) (out Series) {
 	out = Series{Seed: seed, Violations: []Violation{}}
 	begin := time.Now()
 	defer func() { out.Seconds = time.Since(begin).Seconds() }()
 	invalid := func(err error) {
-		if err != nil && ctx.Err() == nil { // that it was interrupted is no reason
+		if err != nil && ctx.Err() == nil { // an interruption is not a reason
 			out.Invalid = append(out.Invalid, err.Error())
 		}
 	}
@@ -147,7 +147,7 @@ func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int)
 	}
 	invalid(s.perform(ctx, &out, more, begun))
 	if err := s.halt(); err != nil {
-		// A judge would miss what is only not recorded.
+		// The oracle would report changes as missing that were only not recorded.
 		out.Invalid = append(out.Invalid, fmt.Sprintf("the history is not whole, so nothing is judged: %v", err))
 	} else {
 		out.judge(s, ctx.Err() != nil)
@@ -156,18 +156,18 @@ func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int)
 	return out
 }
 
-// perform carries the rounds out, has all leave, and looks for what is left.
+// perform carries out the rounds, makes all participants leave, and looks for what they left.
 func (s *series) perform(ctx context.Context, out *Series, more func(int) bool, begun func(*Series, Plan)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	unsettled := ""
-	for n := 1; more(n-1) && unsettled == ""; n++ { // what follows such a round would tell of it again
+	for n := 1; more(n-1) && unsettled == ""; n++ { // later rounds would report the same failure again
 		p := Draw(out.Seed, n, s.cfg.Faults, s.cfg.TTL)
 		begun(out, p)
 		r, err := s.round(ctx, p)
 		if ctx.Err() != nil {
-			return s.recorded.err() // the round was broken off, and counts for nothing
+			return s.recorded.err() // an interrupted round does not count
 		}
 		out.Rounds = append(out.Rounds, r)
 		if err = errors.Join(err, s.failed()); err != nil {
@@ -183,8 +183,8 @@ func (s *series) perform(ctx context.Context, out *Series, more func(int) bool, 
 	return s.part(ctx)
 }
 
-// begin blocks until the election has settled for the first time. Processes take their time to start
-// on a busy machine.
+// begin blocks until the election has settled for the first time. Processes start slowly on a busy
+// machine.
 func (s *series) begin(ctx context.Context) error {
 	wrong, err := s.settle(ctx, s.now()+beginTime)
 	if err == nil && wrong != "" {
@@ -193,8 +193,8 @@ func (s *series) begin(ctx context.Context) error {
 	return err
 }
 
-// rest gives the last round all the time that it may take to recover, so that the oracle
-// judges it by itself, and tells the queue at its end.
+// rest waits for the whole recovery time after the last round, so that the oracle itself judges
+// that round, and records the queue at its end.
 func (s *series) rest(ctx context.Context) error {
 	select {
 	case <-time.After(s.cfg.Recovery()):
@@ -204,8 +204,8 @@ func (s *series) rest(ctx context.Context) error {
 	}
 }
 
-// part has all leave, and tells what is left of them in etcd: leases and candidates' keys. Of participants that
-// were killed, leases may live on for their TTL, or a little longer where etcd's leader changed.
+// part makes all participants leave, and records what they left in etcd: leases and candidates' keys.
+// Leases of killed participants may live for their TTL, or a little longer if etcd's leader changed.
 func (s *series) part(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, 3*s.cfg.TTL+partingTime)
 	defer cancel()
@@ -226,9 +226,9 @@ func (s *series) part(ctx context.Context) error {
 	return err
 }
 
-// halt ends what is still going on, if the series was broken off, and blocks until what etcd has
-// committed is recorded: in a history that is still being written there is an acknowledgement without
-// the write.
+// halt ends the processes that are still running, if the series was interrupted, and blocks until
+// all that etcd has committed is recorded: a history that is still growing has an acknowledgement
+// without its write.
 func (s *series) halt() error {
 	for _, c := range s.living() {
 		c.expect()
@@ -257,18 +257,19 @@ func (s *series) close() error {
 	return errors.Join(append(errs, s.Close())...)
 }
 
-// errGap is returned when history was compacted before it was recorded, or a member left changes out.
+// errGap is returned when history was compacted before it was recorded, or a member omitted changes.
 var errGap = errors.New("changes are missing in the record")
 
 // record is what etcd committed: every change of every key, in order, from before the first
-// participant to the end. Its methods may be called from many goroutines.
+// participant to the end. Its methods may be called concurrently.
 //
-// It watches each member on a client of that one alone, not through the proxies that faults are made
-// with. What one member cannot tell, because it is stopped, partitioned, restarted or replaced, another one
-// does: changes are taken by revision, from the member that tells them first. As long as a majority
-// is never lost for good, nothing is missing. Before a compaction that revision must have been reached.
+// It watches each member with a separate client, not through the proxies that inject faults.
+// Changes that one member cannot report, because it is stopped, partitioned, restarted or replaced,
+// are reported by another one: changes are taken by revision, from the member that reports them
+// first. As long as a majority is never lost permanently, nothing is missing. Before a compaction
+// the record must have reached that revision.
 //
-// Not guaranteed: the instant of a commit. The recorded one is when the event arrived, which is later.
+// Not guaranteed: the instant of a commit. The recorded one is the arrival of the event, which is later.
 type record struct {
 	now  func() time.Duration
 	stop context.CancelFunc
@@ -276,13 +277,13 @@ type record struct {
 
 	mu      sync.Mutex
 	rev     int64            // all changes up to it are recorded
-	created map[string]int64 // of the keys that are there
+	created map[string]int64 // the create revisions of the existing keys
 	changes []oracle.Change
-	gap     error // why the record is not the truth
+	gap     error // why the record is incomplete
 }
 
-// newRecord begins to record a new cluster of which clients has a client for each member. The
-// caller must end it before the clients are closed.
+// newRecord begins to record a new cluster; clients has a client for each member. The caller must
+// end the record before the clients are closed.
 func newRecord(clients []*clientv3.Client, now func() time.Duration) *record {
 	ctx, cancel := context.WithCancel(context.Background())
 	// The store of a new cluster is at revision 1, without any change.
@@ -298,7 +299,7 @@ func (r *record) end() {
 	r.wg.Wait()
 }
 
-// err is not nil where the record is not the truth.
+// err returns why the record is incomplete, or nil.
 func (r *record) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -324,7 +325,7 @@ func (r *record) wrote(token, after int64) bool {
 	return false
 }
 
-// revision is up to which all is recorded.
+// revision returns the revision up to which all changes are recorded.
 func (r *record) revision() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,7 +341,7 @@ func (r *record) reached(ctx context.Context, rev int64) error {
 	})
 }
 
-// follow watches one member until ctx ends, from where the record ends.
+// follow watches one member until ctx ends, starting at the end of the record.
 func (r *record) follow(ctx context.Context, c *clientv3.Client) {
 	for ctx.Err() == nil {
 		watching, cancel := context.WithCancel(ctx)
@@ -355,14 +356,14 @@ func (r *record) follow(ctx context.Context, c *clientv3.Client) {
 		}
 		cancel()
 		select {
-		case <-time.After(20 * time.Millisecond): // the member is away
+		case <-time.After(20 * time.Millisecond): // the member is unavailable
 		case <-ctx.Done():
 		}
 	}
 }
 
-// compacted notes a gap where a watch began below a revision that is the oldest now, unless another
-// member has told what is missing meanwhile.
+// compacted records a gap if a watch began below the oldest revision that is left, unless another
+// member has reported the missing changes meanwhile.
 func (r *record) compacted(oldest int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -371,7 +372,7 @@ func (r *record) compacted(oldest int64) {
 	}
 }
 
-// take records what is new of events that are whole revisions in order.
+// take records the new ones of the events, which must be whole revisions in order.
 func (r *record) take(events []*clientv3.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

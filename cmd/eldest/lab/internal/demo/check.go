@@ -11,8 +11,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Check judges facts, which are in order. Package oracle has the rules; here they are named, and
-// what there was to judge is counted.
+// Check judges facts, which are in order. The rules are those of package oracle; here they are
+// named, and what was judged is counted.
 func (p *plan) Check(facts []scenario.Fact) []story.Verdict {
 	var begin time.Time
 	if len(facts) > 0 {
@@ -73,7 +73,7 @@ func record(f scenario.Fact, tell func(oracle.Event)) {
 	}
 }
 
-// smallestGap says how little time there was between two leaders.
+// smallestGap returns the shortest time between two leaders, as text.
 func smallestGap(led []*scenario.Candidacy) string {
 	shortest := time.Duration(-1)
 	for i := 1; i < len(led); i++ {
@@ -88,7 +88,7 @@ func smallestGap(led []*scenario.Candidacy) string {
 	return "; smallest gap " + story.Millis(shortest)
 }
 
-// spread is the range of the hand-over times of one sort in words.
+// spread returns the range of the hand-over times of one sort, as text.
 func spread(changes []scenario.Handover, sort func(scenario.Action) bool) string {
 	low, high := time.Duration(-1), time.Duration(-1)
 	for _, h := range changes {
@@ -110,13 +110,13 @@ func spread(changes []scenario.Handover, sort func(scenario.Action) bool) string
 	}
 }
 
-// Summary is what --json ends with.
+// Summary is the last object that --json prints.
 type Summary struct {
 	scenario.Result
 	Handovers []scenario.Handover `json:"handovers"`
 }
 
-// Summary words what was found.
+// Summary returns the results, as an object and as text.
 func (p *plan) Summary(facts []scenario.Fact, r scenario.Result) scenario.Summary {
 	sum := Summary{r, scenario.Handovers(facts)}
 	var rows []string
@@ -131,7 +131,7 @@ func (p *plan) Summary(facts []scenario.Fact, r scenario.Result) scenario.Summar
 	}
 }
 
-// handoverWords is one hand-over in words.
+// handoverWords is the text of one hand-over.
 type handoverWords struct{ who, took, why, tail string }
 
 func wordsOf(h scenario.Handover) handoverWords {

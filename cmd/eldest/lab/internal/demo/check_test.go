@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// factsOf are the facts of a text, one a line, each a millisecond after the one before it unless
-// the line begins with @ms.
+// factsOf parses facts, one a line, each a millisecond after the one before it unless the line
+// begins with @ms.
 //
 //	c1 joins 2 | c1 leads | c1 waits | c1 lost | c1 resigned | c1 exits 3
 //	resign c1 (or any action) | seen c1 | seen nobody | seen unknown
@@ -77,7 +77,7 @@ func read(t *testing.T, word string, into any) {
 	require.NoError(t, err, word)
 }
 
-// good is a short demo in which everything holds.
+// good is a short demo without a violation.
 const good = `
 c1 joins 2
 c1 leads
@@ -121,8 +121,8 @@ left 0 0
 settled nobody
 `
 
-// verdicts are those of a text, for a TTL of 2 s: a hand-over takes 1 s, one after the end of
-// a lease 9 s.
+// verdicts returns the verdicts on a text, for a TTL of 2 s: a hand-over may take 1 s, one after
+// the expiry of a lease 9 s.
 func verdicts(t *testing.T, text string) []story.Verdict {
 	t.Helper()
 	return newPlan(Config{Config: scenario.Config{TTL: 2 * time.Second}}).Check(factsOf(t, text))
@@ -130,8 +130,8 @@ func verdicts(t *testing.T, text string) []story.Verdict {
 
 func TestAGoodHistoryPasses(t *testing.T) { require.Empty(t, story.Failed(verdicts(t, good))) }
 
-// Each check is shown something bad, which reaches the rule that must object: the good
-// history with something replaced. Package oracle tests its rules on many more.
+// Each check must find a violation: in the good history something is replaced, so that the rule of
+// the check is violated. Package oracle tests its rules on many more histories.
 func TestBadHistoriesAreCaught(t *testing.T) {
 	for _, bad := range []struct{ name, old, new, check, problem string }{
 		{"two leaders overlap", "c1 resigned\nc2 leads\n", "c2 leads\nc1 resigned\n", "one leader at any time", "c2 won (token 3) while c1 (token 2) still led"},
@@ -169,7 +169,7 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 	}
 }
 
-// A check without material must not be green.
+// A check without facts must fail.
 func TestAnEmptyHistoryProvesNothing(t *testing.T) {
 	for _, v := range verdicts(t, "") {
 		require.False(t, v.OK, v.Name)

@@ -13,33 +13,32 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// What the command starts from, and the limits of a demo.
+// The defaults of the command, and the limits of a demo.
 const (
 	DefaultMembers    = 3
 	DefaultCandidates = 5
 	DefaultTTL        = 5 * time.Second
 	DefaultHeartbeat  = time.Second
 
-	// With fewer there is no waiter behind a waiter.
+	// With fewer no waiter has another waiter behind it.
 	minCandidates = 3
 	// Each is a process.
 	maxCandidates = 100
 	maxTTL        = 5 * time.Minute
 )
 
-// Config says what to show. With one member nothing can be partitioned.
+// Config describes a demo. With one member no member can be partitioned.
 type Config struct {
 	scenario.Config
-	// Candidates is how many there are at a time.
+	// Candidates is the number of candidates at a time.
 	Candidates int
-	// Heartbeat is the timeout of those that have heartbeats.
+	// Heartbeat is the timeout of the candidates that have heartbeats.
 	Heartbeat time.Duration
-	// Duration repeats the steps until it is over, and begins none after that. 0:
-	// each step once.
+	// Duration is how long the steps are repeated; no step begins after it. 0 means each step once.
 	Duration time.Duration
 }
 
-// check refuses what makes no demo, and rounds the TTL as etcd does.
+// check refuses an invalid Config, and rounds the TTL as etcd does.
 func (c *Config) check() error {
 	switch {
 	case c.Members != 1 && c.Members != 3 && c.Members != 5:
@@ -54,21 +53,21 @@ func (c *Config) check() error {
 	return c.Check(maxTTL)
 }
 
-// The election, and what its leaders write. The latter is outside the election's range:
-// whatever is inside is a candidate.
+// The election, and the key that its leaders write. That key is outside the election's range, in
+// which every key is a candidate's.
 const (
 	electionName = "demo"
 	workKey      = "demo-work"
 )
 
-// What candidates report of themselves beside what every demo knows.
+// What candidates report in addition to the reports of every demo.
 const (
 	AtRisk    scenario.Kind = "at-risk"
 	Recovered scenario.Kind = "recovered"
 	Evicted   scenario.Kind = "evicted"
 )
 
-// What the demo sees.
+// What the demo observes.
 const (
 	// Observed: the observer reports State, and Key and Token of the leader.
 	Observed scenario.Kind = "observed"
@@ -82,15 +81,15 @@ type plan struct {
 	cfg Config
 
 	named     int             // how many candidates there were
-	handovers int             // how many were told
+	handovers int             // how many were reported
 	beats     map[string]bool // the names of the candidates with heartbeats
 
-	// For the words: the candidates' names by key, and the keys that have won.
+	// For the texts: the candidates' names by key, and the keys that have won.
 	names map[string]string
 	led   map[string]bool
 }
 
-// Run shows a demo: see scenario.Run. It returns scenario.ErrInvalid before anything was started.
+// Run runs a demo: see scenario.Run. It returns scenario.ErrInvalid before anything is started.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -102,7 +101,7 @@ func newPlan(cfg Config) *plan {
 	return &plan{cfg: cfg, beats: make(map[string]bool), names: make(map[string]string), led: make(map[string]bool)}
 }
 
-// Perform shows everything, until it is over, a step does not come to its end, or ctx ends.
+// Perform carries out all steps, until they are done, a step does not complete, or ctx ends.
 func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 	p.Demo = d
 	observer, err := observe.New(observe.Config{Election: electionName, KV: p.All, Watcher: p.All})
@@ -150,8 +149,8 @@ func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 
 const partitioned = "The leader's member is partitioned"
 
-// round has the steps of one round. Six candidates leave from the front of the queue in it;
-// memberFor and beating count on that.
+// round returns the steps of one round. Six candidates leave from the front of the queue in it;
+// memberFor and beating depend on that.
 func (p *plan) round() []scenario.Step {
 	steps := []scenario.Step{
 		{Title: "The leader resigns", Why: []string{
@@ -181,8 +180,8 @@ func (p *plan) round() []scenario.Step {
 	return steps
 }
 
-// step carries a step out, after a pause for people who read along. At its end the observer gets
-// the time to see what the candidates report, and new candidates take the places of those that left.
+// step carries out a step, after a pause for readers. At its end it waits until the observer agrees
+// with the candidates' reports, and replaces the candidates that left by new ones.
 func (p *plan) step(ctx context.Context, s scenario.Step) error {
 	if p.named > 0 && !p.JSON {
 		if err := scenario.Sleep(ctx, p.TTL/2); err != nil {
@@ -211,14 +210,14 @@ func (p *plan) settle(ctx context.Context) error {
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
-	// An observer that does not agree is for the checks to find.
+	// The checks report an observer that does not agree.
 	p.Tell(f)
 	if f.Token > 0 {
 		if err := p.fill(ctx); err != nil {
 			return err
 		}
 	}
-	// The lines of new candidates may still be under way.
+	// The lines of new candidates may still be in transit.
 	if err := scenario.Sleep(ctx, scenario.SettleTime); err != nil {
 		return err
 	}
@@ -241,7 +240,7 @@ func (p *plan) watch(observer *observe.Observer) {
 	}
 }
 
-// leave has all leave, the last in the queue first: nothing may be left.
+// leave makes all candidates leave, the last in the queue first: nothing may be left.
 func (p *plan) leave(ctx context.Context) error {
 	var all []scenario.Fact
 	for _, c := range scenario.Candidates(p.Facts()) {

@@ -25,8 +25,8 @@ func (p *plan) register(ctx context.Context) error {
 	return err
 }
 
-// depose makes a step of an action that takes leadership away: it is told, done, and has a successor.
-// At the end both tokens are tried.
+// depose makes a step of an action that takes leadership away: it reports the action, carries it
+// out, and waits for a successor. At the end it tries writes with both tokens.
 func (p *plan) depose(action scenario.Action, do func(context.Context, *scenario.Candidacy) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		leader, err := p.awaitLeader(ctx)
@@ -49,7 +49,7 @@ func (p *plan) terminate(_ context.Context, c *scenario.Candidacy) error {
 	return p.Participant(c.Name).Signal(syscall.SIGTERM)
 }
 
-// kill: the leader crashes. Where it and the next candidate have heartbeats, these stop; else its
+// kill: the leader crashes. If it and the next candidate have heartbeats, these stop; otherwise its
 // lease must expire.
 func (p *plan) kill(ctx context.Context) error {
 	if _, err := p.awaitLeader(ctx); err != nil {
@@ -75,7 +75,7 @@ func (p *plan) remove(ctx context.Context, c *scenario.Candidacy) error {
 	return p.Delete(ctx, c.Key, int64(c.Token))
 }
 
-// withdraw: the first waiter is asked to leave. The one behind it must find another
+// withdraw: the first waiter is ordered to leave. The candidate behind it must find another
 // candidate to wait for.
 func (p *plan) withdraw(ctx context.Context) error {
 	queue := scenario.Candidates(p.Facts())
@@ -95,8 +95,8 @@ func (p *plan) withdraw(ctx context.Context) error {
 	})
 }
 
-// partition: the leader's member is separated from the others, and joined again after the
-// others have a new leader.
+// partition: the leader's member is partitioned from the others, and joined again after the others
+// have a new leader.
 func (p *plan) partition(ctx context.Context) error {
 	var name string
 	err := p.depose(scenario.Cut, func(ctx context.Context, c *scenario.Candidacy) error {
@@ -115,8 +115,8 @@ func (p *plan) partition(ctx context.Context) error {
 	return p.start(ctx, name, member.Index)
 }
 
-// awaitLeader blocks until there is a leader, by what the candidates report: on a busy machine
-// a lease may expire that nobody meant to end.
+// awaitLeader blocks until the candidates report a leader: on a busy machine a lease may expire
+// unintentionally.
 func (p *plan) awaitLeader(ctx context.Context) (leader *scenario.Candidacy, err error) {
 	err = p.Await(ctx, "somebody leads", func(facts []scenario.Fact) bool {
 		leader = scenario.Leader(facts)
@@ -125,8 +125,8 @@ func (p *plan) awaitLeader(ctx context.Context) (leader *scenario.Candidacy, err
 	return leader, err
 }
 
-// succeeded blocks until the old leader has a successor and the old one's process has ended,
-// tries both their tokens, and tells of the hand-over.
+// succeeded blocks until the old leader has a successor and its process has ended, tries writes
+// with both their tokens, and reports the hand-over.
 func (p *plan) succeeded(ctx context.Context, old *scenario.Candidacy) error {
 	var next *scenario.Candidacy
 	err := p.Await(ctx, old.Name+" has a successor", func(facts []scenario.Fact) bool {
@@ -153,8 +153,8 @@ func (p *plan) succeeded(ctx context.Context, old *scenario.Candidacy) error {
 	return nil
 }
 
-// fill starts candidates until there are as many as were asked for. They come one by one, so that
-// the names are in the order of the queue.
+// fill starts candidates until there are as many as configured. They start one by one, so that the
+// names are in the order of the queue.
 func (p *plan) fill(ctx context.Context) error {
 	for len(scenario.Candidates(p.Facts())) < p.cfg.Candidates {
 		p.named++
@@ -167,16 +167,16 @@ func (p *plan) fill(ctx context.Context) error {
 	return nil
 }
 
-// perRound is how many candidates the steps of a round use up, from the front of the queue.
+// perRound is how many candidates leave in a round, from the front of the queue.
 const perRound = 6
 
-// beating reports whether the n-th candidate has heartbeats: the fourth, which is killed then,
-// and the fifth, which is next.
+// beating reports whether the n-th candidate has heartbeats: in each round the fourth, which is
+// then killed, and the fifth, which is next.
 func beating(n int) bool { return n%perRound == 4 || n%perRound == 5 }
 
-// memberFor chooses the member of the n-th candidate. The sixth of a round leads when a member
-// is partitioned. It has the last member to itself, so that the partition touches nobody else;
-// should it do so anyway, that is told and judged like everything else.
+// memberFor chooses the member of the n-th candidate. The sixth of a round leads when a member is
+// partitioned. It alone uses the last member, so that the partition affects no other candidate; if
+// it does, that is reported and judged like everything else.
 func (p *plan) memberFor(n int) int {
 	members := p.cfg.Members
 	switch {
@@ -200,7 +200,7 @@ func (p *plan) start(ctx context.Context, name string, member int) error {
 	return err
 }
 
-// queue tells the queue as etcd has it.
+// queue reports the queue that etcd has.
 func (p *plan) queue(ctx context.Context) error {
 	if p.JSON {
 		return nil
@@ -218,13 +218,13 @@ func (p *plan) queue(ctx context.Context) error {
 	return nil
 }
 
-// entries asks etcd for the queue, with the leases' remaining times if leases is not nil.
+// entries reads the queue from etcd, with the leases' remaining times if leases is not nil.
 func (p *plan) entries(ctx context.Context, leases clientv3.Lease) ([]observe.Entry, error) {
 	return observe.Queue(ctx, p.Client(), leases, electionName)
 }
 
-// write writes under the guard of a tenure, as a leader does its work, and tells whether etcd
-// accepted that.
+// write writes under the guard of a tenure, as a leader does, and records whether etcd accepted the
+// write.
 func (p *plan) write(ctx context.Context, c *scenario.Candidacy) error {
 	guard := txn.Guard{Election: electionName, Key: c.Key, Token: c.Token}
 	f := scenario.Fact{At: time.Now(), Kind: Guarded, Participant: c.Name, Key: c.Key, Token: c.Token}

@@ -8,7 +8,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// Words says how a fact is told.
+// Words returns the line that reports a fact.
 func (p *plan) Words(f scenario.Fact) scenario.Line {
 	l := scenario.Line{Who: f.Participant}
 	say := func(ink story.Ink, format string, args ...any) { l.Ink, l.Text = ink, fmt.Sprintf(format, args...) }
@@ -54,7 +54,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	case scenario.Exited:
 		l.Rank = scenario.Seen
 		switch f.Code {
-		case 0, scenario.CodeKilled: // nothing is left to say
+		case 0, scenario.CodeKilled: // nothing more to report
 		case scenario.CodeLost:
 			say(story.Dim, `ended its process with exit code 3, "lost"`)
 		default:

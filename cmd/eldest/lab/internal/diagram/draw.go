@@ -7,15 +7,15 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
 )
 
-// drawing is that of a transcript.
+// drawing is the diagram of a transcript.
 type drawing struct {
 	*Sheet
 	keys       keys
-	news, bars bool // there are events, and bars: the legend says what they are
+	news, bars bool // there are events, and bars: the legend explains them
 }
 
-// Draw writes the transcript of a normal form as an SVG document. It writes all of it or
-// nothing but the writer's error.
+// Draw writes a transcript in normal form as an SVG document. The document is written at once; the
+// only error is the writer's.
 func Draw(out io.Writer, title string, entries []transcript.Entry) error {
 	d := &drawing{Sheet: NewSheet(Layout{Column: column, Left: side, Right: side}, columns(entries))}
 	d.keys.draw, d.keys.lane = d.Bar, make(map[string]string)
@@ -64,7 +64,7 @@ func (d *drawing) entry(e transcript.Entry) {
 	d.Arrow(looks[e.Kind], from, to, d.Y, d.Y, e.Lost, lines...)
 }
 
-// note is a box on a lifeline, or on etcd's for what is nobody's.
+// note draws a box on the lifeline of its lane, or on etcd's if it has no lane.
 func (d *drawing) note(e transcript.Entry) {
 	lane := e.Lane
 	if lane == "" {

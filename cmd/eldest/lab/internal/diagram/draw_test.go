@@ -34,7 +34,7 @@ func gone(key string) transcript.Entry {
 	return transcript.Entry{Lane: "anna", Kind: transcript.Event, Verb: "Watch", Gone: []string{key}}
 }
 
-// Texts are escaped, everybody has a lifeline, etcd in the middle, and the same entries give
+// Texts are escaped, each client has a lifeline, etcd is in the middle, and the same entries give
 // the same bytes.
 func TestDraw(t *testing.T) {
 	entries := []transcript.Entry{
@@ -57,7 +57,7 @@ func TestDraw(t *testing.T) {
 	require.Contains(t, drawn(t), "</svg>", "nothing is drawn as well")
 }
 
-// A key has a bar, and another colour from where it is the oldest of its election.
+// A key has a bar, with another colour from where it is the oldest of its election.
 func TestBars(t *testing.T) {
 	bars := func(doc, kind string) int { return strings.Count(doc, `class="`+kind+`"`) }
 	one := drawn(t, put("anna", "e/L1"))

@@ -7,11 +7,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
 )
 
-// keys draws a bar for each key while it is in etcd.
+// keys draws a bar for each key while the key is in etcd.
 type keys struct {
 	draw func(look, lane string, offset, from, to int)
-	// queue are the keys that are in etcd, oldest first; lane says whose, since where the
-	// part of the bar that is not closed began.
+	// queue has the keys that are in etcd, oldest first; lane has the lane of each key, and since
+	// the height at which the open part of its bar began.
 	queue []string
 	lane  map[string]string
 	since map[string]int
@@ -28,7 +28,7 @@ func (b *keys) oldest(key string) bool {
 	return false
 }
 
-// change takes an entry's keys in, at a height. Whoever becomes the oldest has a new piece.
+// change applies an entry's keys, at a height. A key that becomes the oldest gets a new piece.
 func (b *keys) change(e transcript.Entry, y int) {
 	if len(e.Gained)+len(e.Gone) == 0 {
 		return
@@ -42,7 +42,7 @@ func (b *keys) change(e transcript.Entry, y int) {
 	}
 	for _, k := range e.Gone {
 		if !slices.Contains(b.queue, k) {
-			continue // it was there before anything was written down
+			continue // it was put before the recording began
 		}
 		b.end(k, before[k], y)
 		b.queue = slices.DeleteFunc(b.queue, func(q string) bool { return q == k })
@@ -58,8 +58,8 @@ func (b *keys) change(e transcript.Entry, y int) {
 	}
 }
 
-// end draws the piece of a key's bar that ends here. Of several keys of one lane the oldest has
-// its bar on the lifeline, and the others have theirs to the right of it.
+// end draws the piece of a key's bar that ends here. If a lane has several keys, the bar of the
+// oldest one is on the lifeline, and the others are to its right.
 func (b *keys) end(key string, oldest bool, y int) {
 	look := "key"
 	if oldest {
@@ -77,7 +77,7 @@ func (b *keys) end(key string, oldest bool, y int) {
 	b.draw(look, lane, offset, b.since[key], y)
 }
 
-// close draws what is still open.
+// close draws the bars that are still open.
 func (b *keys) close(y int) {
 	for _, k := range b.queue {
 		b.end(k, b.oldest(k), y)

@@ -22,7 +22,7 @@ const (
 // BarWidth is the width of a bar, in pixels.
 const BarWidth = 8
 
-// columns orders the lifelines: those who talk to etcd, and etcd in their middle.
+// columns orders the lifelines: the clients, with etcd in the middle.
 func columns(entries []transcript.Entry) []string {
 	var who []string
 	for _, e := range entries {
@@ -33,7 +33,7 @@ func columns(entries []transcript.Entry) []string {
 	return slices.Insert(who, (len(who)+1)/2, Etcd)
 }
 
-// wrapped breaks a text into lines of a width, at spaces where it can.
+// wrapped breaks a text into lines of at most a width, at spaces if possible.
 func wrapped(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -54,7 +54,7 @@ func wrapped(text string, width int) []string {
 	return append(lines, line)
 }
 
-// said are the lines of a message: the method on the first, each part on lines of its own
+// said returns the lines of a message: the method on the first, each part on lines of its own
 // unless all fits on one.
 func said(e transcript.Entry) []string {
 	all := e

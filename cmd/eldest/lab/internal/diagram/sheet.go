@@ -10,11 +10,11 @@ import (
 	svg "github.com/ajstarks/svgo"
 )
 
-// Sheet is a sequence diagram in the making. Messages and notes are drawn from the top to
-// the bottom; lifelines and bars, whose lengths are known only at the end, lie below them.
-// It is made by NewSheet, and is for one goroutine.
+// Sheet is a sequence diagram in progress. Messages and notes are drawn from the top to the bottom;
+// lifelines and bars, whose lengths are known only at the end, are drawn under them. It is made by
+// NewSheet, and is not safe for concurrent use.
 type Sheet struct {
-	*svg.SVG     // what lies above the bars
+	*svg.SVG     // the elements over the bars
 	Y        int // where the next message is drawn
 	layout   Layout
 	lanes    []string
@@ -22,7 +22,7 @@ type Sheet struct {
 	over, bars bytes.Buffer
 }
 
-// Layout says how wide a diagram is, in pixels.
+// Layout has the widths of a diagram, in pixels.
 type Layout struct {
 	Column      int // between two lifelines
 	Left, Right int // left of the first lifeline, and right of the last one
@@ -38,24 +38,24 @@ func NewSheet(layout Layout, lanes []string) *Sheet {
 	return s
 }
 
-// Class is the attribute of an element that has a class of the style.
+// Class returns the attribute of an element that has a class of the style.
 func Class(name string) string { return fmt.Sprintf("class=%q", name) }
 
-// X is where the lifeline of a lane is; that of an unknown one is the first.
+// X returns the position of a lane's lifeline; an unknown lane has that of the first one.
 func (s *Sheet) X(lane string) int {
 	return s.layout.Left + s.layout.Column*max(0, slices.Index(s.lanes, lane))
 }
 
-// Width is that of the whole diagram.
+// Width returns the width of the whole diagram.
 func (s *Sheet) Width() int {
 	return s.layout.Left + s.layout.Column*(len(s.lanes)-1) + s.layout.Right
 }
 
-// Arrow draws a message between Etcd and a lane, which leaves at y1 and arrives at y2; one that
-// is lost ends in a cross before. What it says is written above the arrow, between the lane's
-// lifeline and its neighbour on etcd's side, and the first line of a request is bold; where the
-// message takes time, below the arrow and beside the lane's lifeline, out of the way of messages
-// that leave meanwhile. The look is a class: request, answer or news.
+// Arrow draws a message between Etcd and a lane, which is sent at y1 and arrives at y2; a lost
+// message ends in a cross before its target. If y1 and y2 are equal, its text is above the arrow,
+// between the lane's lifeline and its neighbour on etcd's side; otherwise below the arrow and
+// beside the lane's lifeline, away from messages that are sent meanwhile. The first line of a
+// request is bold. The look is a class: request, answer or news.
 func (s *Sheet) Arrow(look, from, to string, y1, y2 int, lost bool, lines ...string) {
 	lane := from
 	if from == Etcd {
@@ -93,8 +93,8 @@ func (s *Sheet) Arrow(look, from, to string, y1, y2 int, lost bool, lines ...str
 	s.Line(x1, y1, x2, y2, Class(look), head)
 }
 
-// Note draws a box with its middle at x, or as near to it as the diagram is wide. It begins at Y,
-// and its height is returned.
+// Note draws a box with its middle at x, or as near to x as the diagram is wide. The box begins at
+// Y; its height is returned.
 func (s *Sheet) Note(look string, x int, lines ...string) int {
 	width, height := NoteWidth(lines...), leading*len(lines)+8
 	x = min(max(x-width/2, 4), s.Width()-width-4)
@@ -105,7 +105,7 @@ func (s *Sheet) Note(look string, x int, lines ...string) int {
 	return height
 }
 
-// NoteWidth is how wide a note is.
+// NoteWidth returns the width of a note.
 func NoteWidth(lines ...string) int {
 	width := 0
 	for _, line := range lines {
@@ -116,12 +116,12 @@ func NoteWidth(lines ...string) int {
 
 func textWidth(line string) int { return 6 * utf8.RuneCountInString(line) }
 
-// Bar draws a bar with its left side so far right of a lane's lifeline.
+// Bar draws a bar whose left side is offset to the right of a lane's lifeline.
 func (s *Sheet) Bar(look, lane string, offset, from, to int) {
 	svg.New(&s.bars).Rect(s.X(lane)+offset, from, BarWidth, max(4, to-from), Class(look))
 }
 
-// Legend says below the diagram what bars are, and lines: pairs of a class and a text.
+// Legend explains bars and lines below the diagram, by pairs of a class and a text.
 func (s *Sheet) Legend(says ...[2]string) {
 	s.Y += 2 * leading
 	x := 24
@@ -137,8 +137,8 @@ func (s *Sheet) Legend(says ...[2]string) {
 	s.Y += leading
 }
 
-// Write writes the diagram as an SVG document that ends at Y; its lifelines end at bottom. It
-// writes all of it or nothing but the writer's error.
+// Write writes the diagram as an SVG document that ends at Y; its lifelines end at bottom. The
+// document is written at once; the only error is the writer's.
 func (s *Sheet) Write(out io.Writer, title string, bottom int) error {
 	var doc bytes.Buffer
 	under := svg.New(&doc)

@@ -11,11 +11,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 )
 
-// ErrForeign is returned by Read for JSON that is no document of ours.
+// ErrForeign is returned by Read for JSON that is not a document of this package.
 var ErrForeign = errors.New("not a benchmark's JSON")
 
-// Write writes one run as one object, and any other number as {"runs": [...]}. What a
-// terminal would obey is escaped.
+// Write writes one run as one object, and any other number as {"runs": [...]}. Control sequences of
+// terminals are escaped.
 func Write(w io.Writer, runs []*bench.Report) error {
 	var document any = map[string][]*bench.Report{"runs": append([]*bench.Report{}, runs...)} // never null
 	if len(runs) == 1 {
@@ -31,7 +31,7 @@ func Write(w io.Writer, runs []*bench.Report) error {
 	return err
 }
 
-// Read reads all objects to the end, each one run or several. A document may be from anywhere:
+// Read reads all objects to the end, each one run or several. A document may come from any source:
 // texts in it that cannot be shown as they are have been quoted.
 func Read(r io.Reader) (all []*bench.Report, err error) {
 	for dec := json.NewDecoder(r); ; {

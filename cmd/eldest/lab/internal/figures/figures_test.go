@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// result makes one as bench does.
+// result makes a result as bench does.
 func result(contender, regime string, n int, metric, unit string, failed int, samples ...int64) bench.Result {
 	r := bench.Result{Contender: contender, Regime: regime, N: n, Metric: metric, Unit: unit, Samples: samples, Errors: failed}
 	r.Summarize()
@@ -36,7 +36,7 @@ func result(contender, regime string, n int, metric, unit string, failed int, sa
 	return r
 }
 
-// sample is a run with all that can be in one, of a scenario that explains nothing.
+// sample is a run with everything that a run can have, of a scenario without explanations.
 func sample() *bench.Report {
 	return &bench.Report{
 		Scenario: "outing", Summary: "a leader resigns", Seconds: 12.3,
@@ -112,8 +112,8 @@ func failovers() *bench.Report {
 	}}
 }
 
-// What medians hide: how often two lead, and the twos among the ones; and a bound is no
-// contender's.
+// The table shows what medians hide: how often two lead, and the twos among the ones. A bound
+// belongs to no contender.
 func TestTableOfFailovers(t *testing.T) {
 	run := failovers()
 	text := tableOf(t, run, story.Style{})
@@ -184,7 +184,7 @@ func TestScales(t *testing.T) {
 	}
 }
 
-// What is written is read, and is what was promised to programs.
+// Read returns what Write has written, and the JSON has the promised fields.
 func TestDocuments(t *testing.T) {
 	one, other := sample(), sample()
 	other.Scenario, other.Incomplete = "crash", "interrupted"
@@ -196,7 +196,7 @@ func TestDocuments(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, again, len(runs))
 		for i := range runs {
-			plain.Texts(runs[i]) // which is all that reading changes
+			plain.Texts(runs[i]) // which is the only change that reading makes
 			require.Equal(t, runs[i], again[i])
 		}
 	}
@@ -227,7 +227,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// around is so many samples about a value.
+// around returns so many samples about a value.
 func around(value float64, count int) (samples []int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range count {
@@ -236,7 +236,7 @@ func around(value float64, count int) (samples []int64) {
 	return samples
 }
 
-// runs are pages' worth of everything there can be.
+// runs are reports with everything that a page can show.
 func runs() []*bench.Report {
 	const hostile = `"><script>alert("x")</script>'{{.}}`
 	handover, drain := sample(), &bench.Report{Scenario: "drain", Incomplete: "interrupted " + hostile}
@@ -265,7 +265,7 @@ func page(t *testing.T, runs []*bench.Report) string {
 	return out.String()
 }
 
-// A page has everything, is the same for the same figures, and needs no network.
+// A page shows everything, is the same for the same figures, and needs no network.
 func TestPage(t *testing.T) {
 	text := page(t, runs())
 	for _, part := range []string{
@@ -276,7 +276,7 @@ func TestPage(t *testing.T) {
 		require.True(t, strings.Contains(text, part), part) // not the whole page in the message
 	}
 	require.Equal(t, text, page(t, runs()), "the same figures are not the same page")
-	for _, mistake := range []string{"NaN", "Inf", "ZgotmplZ", "2s: bound"} { // numbers that are none, unsafe CSS
+	for _, mistake := range []string{"NaN", "Inf", "ZgotmplZ", "2s: bound"} { // invalid numbers, unsafe CSS
 		require.False(t, strings.Contains(text, mistake), mistake)
 	}
 	for _, url := range regexp.MustCompile(`(?i)[a-z]+://[^"' )<]*`).FindAllString(text, -1) {
@@ -304,7 +304,7 @@ func TestPicturesAsFiles(t *testing.T) {
 	for _, name := range []string{"handover-ratios.svg", "handover-percentiles-queued-n-2-win.svg", "drain-scaling-handover.svg", "cut-ratios.svg"} {
 		require.Contains(t, names, name)
 	}
-	// Of the hand-over 3, of the queue 6, and of the failovers 2.
+	// 3 of the hand-over, 6 of the queue, and 2 of the failovers.
 	require.Len(t, names, 11)
 }
 
@@ -337,7 +337,7 @@ func TestAxes(t *testing.T) {
 	require.InDelta(t, nines(0.99)-nines(0.9), nines(0.999)-nines(0.99), 1e-9)
 }
 
-// All runs on record are read and shown, and the pictures of docs/benchmarks are theirs.
+// All reference runs are read and shown, and the pictures of docs/benchmarks are made from them.
 func TestRunsOnRecord(t *testing.T) {
 	const root = "../../../../.."
 	recorded, err := filepath.Glob(filepath.Join(root, onrecord.Folder, "bench-*.json.gz"))

@@ -11,18 +11,18 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 )
 
-// group is one metric in one regime at one N: what is compared.
+// group is one metric in one regime at one N: the results that are compared.
 type group struct {
 	regime, metric, unit string
 	n                    int
 	ttl                  bool // n is a TTL
-	// bound is what no result is expected to exceed, 0 if there is none.
+	// bound is the value that no result is expected to exceed, 0 if there is none.
 	bound int64
-	// results are in the order in which the contenders took their turns.
+	// results are in the order in which the contenders were measured.
 	results []*bench.Result
 }
 
-// groups sorts the results: by regime and N as they were measured, and by metric.
+// groups sorts the results: by regime and N in the order of measurement, and by metric.
 func groups(r *bench.Report) (all []group) {
 	bounds := map[string]int64{}
 	ttl := SizesAreTTLs(r.Scenario)
@@ -38,7 +38,7 @@ func groups(r *bench.Report) (all []group) {
 		}
 		at := slices.IndexFunc(all, func(g group) bool { return point(g) && g.metric == x.Metric })
 		if at < 0 {
-			// Metrics of one point are together, whichever contender was the first to have one.
+			// Metrics of one point are together, whichever contender had one first.
 			at = len(all)
 			for i, g := range slices.Backward(all) {
 				if point(g) {
@@ -64,7 +64,7 @@ func SizesAreTTLs(scenario string) bool {
 	return err == nil && len(s.Defaults.TTLs) > 0 && len(s.Defaults.Sizes) == 0
 }
 
-// Size renders an N, of which ttl says whether it is a TTL.
+// Size formats an N; ttl means that it is a TTL.
 func Size(n int, ttl bool) string {
 	if ttl {
 		return fmt.Sprintf("TTL %v", time.Duration(n)*time.Millisecond)
@@ -72,7 +72,7 @@ func Size(n int, ttl bool) string {
 	return fmt.Sprintf("n=%d", n)
 }
 
-// title names the group.
+// title returns the title of the group.
 func (g *group) title() string {
 	var parts []string
 	if g.regime != "" {
@@ -88,7 +88,7 @@ func (g *group) title() string {
 	return title + ": " + g.metric
 }
 
-// of returns a contender's result, nil if it has none.
+// of returns a contender's result, or nil if it has none.
 func (g *group) of(contender string) *bench.Result {
 	i := slices.IndexFunc(g.results, func(x *bench.Result) bool { return x.Contender == contender })
 	if i < 0 {
@@ -97,8 +97,8 @@ func (g *group) of(contender string) *bench.Result {
 	return g.results[i]
 }
 
-// typical is the figure by which contenders are compared: the median, or of counts the
-// mean, because the median of ones and twos hides the twos. Samples are in documents of all versions.
+// typical is the figure by which contenders are compared: the median, or for counts the mean,
+// because the median of ones and twos hides the twos. Documents of all versions have samples.
 func typical(x *bench.Result) float64 {
 	if x.Unit != bench.Counts {
 		return float64(x.P50)
@@ -114,7 +114,7 @@ func mean(x *bench.Result) float64 {
 	return sum / max(1, float64(len(x.Samples)))
 }
 
-// ratio is that of two results' typical figures; ok is false where there is none.
+// ratio returns the ratio of two results' typical figures; ok is false if there is none.
 func ratio(of, to *bench.Result) (ratio float64, ok bool) {
 	if of == nil || to == nil || len(of.Samples) == 0 || len(to.Samples) == 0 || typical(to) <= 0 || typical(of) < 0 {
 		return 0, false
@@ -122,7 +122,7 @@ func ratio(of, to *bench.Result) (ratio float64, ok bool) {
 	return typical(of) / typical(to), true
 }
 
-// contenders are all that have results, in the order in which they are met.
+// contenders returns all contenders with results, in the order of their first results.
 func contenders(r *bench.Report) (names []string) {
 	for _, x := range r.Results {
 		if !slices.Contains(names, x.Contender) {
@@ -132,7 +132,7 @@ func contenders(r *bench.Report) (names []string) {
 	return names
 }
 
-// comparison is with which contenders the others are compared, "" where there is none.
+// comparison returns the contenders with which the others are compared, "" if there is none.
 func comparison(r *bench.Report) (base, floor string) {
 	names := contenders(r)
 	if slices.Contains(names, contender.Concurrency) {
@@ -146,7 +146,7 @@ func comparison(r *bench.Report) (base, floor string) {
 	return base, floor
 }
 
-// Failed says which contenders failed in all turns of a point, and of which.
+// Failed returns the contenders that failed in all rounds of a point, with that point.
 func Failed(r *bench.Report) (failed []string) {
 	for _, x := range r.Results {
 		if len(x.Samples) > 0 || slices.ContainsFunc(r.Results, func(o bench.Result) bool {

@@ -13,7 +13,7 @@ var sources embed.FS
 
 var pageTemplate = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"explain": explain}).ParseFS(sources, "page.html.tmpl"))
 
-// chapter is one run.
+// chapter is the part of the page about one run.
 type chapter struct {
 	sheet
 	Pictures []pictures

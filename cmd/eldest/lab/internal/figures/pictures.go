@@ -27,7 +27,7 @@ import (
 
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
-// pictures are those of one kind, picture one of them.
+// pictures has the pictures of one kind; picture is one of them.
 type pictures struct {
 	Kind, Heading, Note string
 	All                 []picture
@@ -67,15 +67,15 @@ func draw(r *bench.Report) ([]pictures, error) {
 	return slices.DeleteFunc(all, func(p pictures) bool { return len(p.All) == 0 }), failure
 }
 
-// File is a picture in a file of its own.
+// File is a picture as a file.
 type File struct {
 	// Name is made of the scenario, the kind and the title, and ends in ".svg".
 	Name string
 	SVG  string
 }
 
-// Files returns the pictures of all runs as files, for other documents.
-// They serve light and dark screens. Two runs of one scenario have the same names.
+// Files returns the pictures of all runs as files, for other documents. They suit light and dark
+// screens. Two runs of one scenario have the same names.
 func Files(runs []*bench.Report) (files []File, err error) {
 	for _, r := range runs {
 		drawn, err := draw(r)
@@ -94,15 +94,15 @@ func Files(runs []*bench.Report) (files []File, err error) {
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
-// fileName has nothing in it that a shell or a URL would take for something else, and is no longer
-// than file systems allow.
+// fileName returns a name without special characters of shells and URLs, and no longer than file
+// systems allow.
 func fileName(parts ...string) string {
 	name := unfit.ReplaceAllString(strings.ToLower(strings.Join(parts, " ")), "-")
 	return strings.Trim(name[:min(len(name), 200)], "-") + ".svg"
 }
 
-// huesOf gives each contender a colour that is seen on light and on dark: the usual ones the same in
-// all pictures, others those that are left.
+// huesOf gives each contender a colour that is visible on light and on dark: the usual ones have
+// the same colour in all pictures, others get the remaining colours.
 func huesOf(names []string) map[string]color.Color {
 	hues := map[string]color.Color{
 		contender.Eldest: rgb(0x2a78d6), contender.Concurrency: rgb(0xeb6834), contender.Herd: rgb(0x8a63d2), contender.Floor: rgb(0x8a8981),
@@ -126,8 +126,8 @@ type chart struct {
 	legend plot.Legend
 	height float64
 	hues   map[string]color.Color
-	// unit is that of the values, which the title has: beside a logarithmic axis gonum leaves too
-	// much room for a label.
+	// unit is the unit of the values, which the title shows: beside a logarithmic axis gonum leaves
+	// too much space for a label.
 	unit string
 }
 
@@ -144,7 +144,7 @@ func newChart(hues map[string]color.Color, x, unit string) *chart {
 func (c *chart) line(contender, name string, points plotter.XYs, dashes ...vg.Length) {
 	line, err := plotter.NewLine(points)
 	if err != nil || len(points) == 0 {
-		return // numbers of a document that is not ours
+		return // invalid numbers of a foreign document
 	}
 	line.Color, line.Width, line.Dashes = c.hues[contender], vg.Points(1.8), dashes
 	c.Add(line)
@@ -153,7 +153,7 @@ func (c *chart) line(contender, name string, points plotter.XYs, dashes ...vg.Le
 	}
 }
 
-// values makes the axis of the values: logarithmic where all are positive and span a decade.
+// values sets up the axis of the values: logarithmic if all are positive and span a decade.
 func (c *chart) values(all []float64) {
 	a, least, most := &c.Y, slices.Min(all), slices.Max(all)
 	if least > 0 && most/least >= 10 {
@@ -181,7 +181,7 @@ func logarithmic(a *plot.Axis, least, most float64) {
 	a.Min, a.Max, a.Scale, a.Tick.Marker = math.Pow(10, low), math.Pow(10, high), plot.LogScale{}, ticks
 }
 
-// ratios is the picture of all groups, from the first at the top; nil if nothing can be compared.
+// ratios draws the ratios of all groups, the first at the top; nil if nothing can be compared.
 func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 	c := newChart(hues, "multiple of "+short(base)+", log scale", "")
 	var titles, names []string
@@ -189,7 +189,7 @@ func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 	for _, g := range slices.Backward(groups) {
 		row := slices.DeleteFunc(slices.Clone(g.results), func(x *bench.Result) bool {
 			r, _ := ratio(x, g.of(base))
-			return r <= 0 // or there is none
+			return r <= 0 // or there is no ratio
 		})
 		if len(row) < 2 {
 			continue
@@ -199,7 +199,7 @@ func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 			if points[x.Contender] == nil {
 				names = append(names, x.Contender)
 			}
-			// A little apart, or equal ones would cover each other.
+			// The dots are a little apart, because equal ones would cover each other.
 			lift := 0.12 * (float64(len(row)-1)/2 - float64(i))
 			points[x.Contender] = append(points[x.Contender], plotter.XY{X: r, Y: float64(len(titles)) + lift})
 			all = append(all, r)
@@ -222,7 +222,7 @@ func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 	return c
 }
 
-// scaling is the picture of one metric at several sizes, nil if there is too little to show.
+// scaling draws one metric at several sizes; nil if there is too little to show.
 func scaling(same []group, names []string, hues map[string]color.Color) *chart {
 	slices.SortStableFunc(same, func(a, b group) int { return cmp.Compare(a.n, b.n) })
 	scale, x := same[0].scale(), "N"
@@ -268,10 +268,10 @@ func scaling(same []group, names []string, hues map[string]color.Color) *chart {
 	return c
 }
 
-// nines is the place of a fraction of the rounds: 0.9, 0.99, 0.999 are equally far apart.
+// nines is the position of a fraction of the rounds: 0.9, 0.99, 0.999 are equally far apart.
 func nines(fraction float64) float64 { return -math.Log10(1 - fraction) }
 
-// percentiles is the picture of one group of times, nil if no contender has three samples.
+// percentiles draws one group of times; nil if no contender has three samples.
 func percentiles(g *group, hues map[string]color.Color) *chart {
 	scale := g.scale()
 	c := newChart(hues, "percentile of the rounds", scale.unit)
@@ -282,7 +282,7 @@ func percentiles(g *group, hues map[string]color.Color) *chart {
 	if most < 3 || g.unit != bench.Nanoseconds {
 		return nil
 	}
-	high := nines(1 - 0.5/float64(most)) // the last sample is that of all higher percentiles, of which some are shown
+	high := nines(1 - 0.5/float64(most)) // the last sample is the value of all higher percentiles, of which some are shown
 	for _, x := range g.results {
 		sorted := slices.Sorted(slices.Values(x.Samples))
 		var points plotter.XYs
@@ -309,7 +309,7 @@ func percentiles(g *group, hues map[string]color.Color) *chart {
 	return c
 }
 
-// short bounds a text, which may be anybody's: or it leaves no room for the picture.
+// short shortens a text of any source, which could otherwise leave no space for the picture.
 func short(text string) string {
 	if runes := []rune(text); len(runes) > 40 {
 		return string(runes[:39]) + "…"
@@ -317,7 +317,7 @@ func short(text string) string {
 	return text
 }
 
-// render draws the chart as SVG for a page. What is black has the colour of the page's text.
+// render draws the chart as SVG for a page. Black parts get the colour of the page's text.
 func (c *chart) render(title string) (template.HTML, error) {
 	c.Title.Text = strings.TrimSuffix(fmt.Sprintf("%s (%s)", short(title), c.unit), " ()")
 	canvas := vgsvg.New(vg.Points(640), vg.Points(c.height))
@@ -329,7 +329,7 @@ func (c *chart) render(title string) (template.HTML, error) {
 	if _, err := canvas.WriteTo(&text); err != nil {
 		return "", err
 	}
-	_, svg, _ := strings.Cut(text.String(), "<svg") // without the head of an XML file
+	_, svg, _ := strings.Cut(text.String(), "<svg") // without the XML header
 	svg = fmt.Sprintf(`<svg role="img" aria-label="%s" fill="currentColor"`, template.HTMLEscapeString(cmp.Or(title, "ratios"))) + svg
 	svg = strings.ReplaceAll(svg, "#000000", "currentColor")
 	// Liberation Sans has the widths of Arial and Helvetica.

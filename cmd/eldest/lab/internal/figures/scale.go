@@ -8,22 +8,22 @@ import (
 	"github.com/eldest-io/eldest/bench"
 )
 
-// scale is the unit in which the figures of a group are shown: "" for counts; per is how much of the samples'
-// unit makes one of it.
+// scale is the unit in which the figures of a group are shown, "" for counts; per is how many of
+// the samples' unit make one of it.
 type scale struct {
 	unit string
 	per  float64
 }
 
-// units are those of each of the samples' units, the smallest first.
+// units has the scales for each unit of samples, the smallest first.
 var units = map[string][]scale{
 	bench.Nanoseconds: {{"ns", 1}, {"µs", float64(time.Microsecond)}, {"ms", float64(time.Millisecond)}, {"s", float64(time.Second)}},
 	bench.Bytes:       {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
 	bench.Counts:      {{"", 1}},
 }
 
-// scale is the largest in which the smallest of the group's medians, without 0, is a half at least: 0.84 ms
-// reads better beside 95 ms than 840 µs does.
+// scale returns the largest scale in which the smallest of the group's medians, without 0, is at
+// least a half: beside 95 ms, 0.84 ms is easier to read than 840 µs.
 func (g *group) scale() scale {
 	least := 0.0
 	for _, x := range g.results {
@@ -40,7 +40,7 @@ func (g *group) scale() scale {
 	return best
 }
 
-// show renders a value: with two decimals, unless it is whole.
+// show formats a value: with two decimals, unless it is whole.
 func (s scale) show(v float64) string {
 	decimals := 2
 	if s.per == 1 && v == math.Trunc(v) {
@@ -49,7 +49,7 @@ func (s scale) show(v float64) string {
 	return strconv.FormatFloat(v/s.per, 'f', decimals, 64)
 }
 
-// showRatio renders a ratio with two significant digits, "-" for none.
+// showRatio formats a ratio with two significant digits, or "-" for none.
 func showRatio(ratio float64, ok bool) string {
 	decimals := 2
 	switch {

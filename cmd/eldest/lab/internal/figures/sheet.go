@@ -18,7 +18,7 @@ type sheet struct {
 	*bench.Report
 	Facts []fact
 	Terms []bench.Term
-	// Header names the columns of the tables, of which each is one group.
+	// Header has the names of the columns of the tables; each table is one group.
 	Header []string
 	Tables []groupTable
 	// Remarks are about what was measured, Complaints about what was not.
@@ -35,10 +35,10 @@ type groupTable struct {
 
 type row struct {
 	Cells  []string
-	Failed bool // some of its rounds have
+	Failed bool // some of its rounds failed
 }
 
-// verdicts are the metrics of which each sample is 0 or 1: no or yes.
+// verdicts are the metrics whose samples are 0 or 1: no or yes.
 var verdicts = map[string]bool{"two-leaders": true}
 
 func newSheet(r *bench.Report) sheet {
@@ -92,14 +92,14 @@ func newSheet(r *bench.Report) sheet {
 	return s
 }
 
-// cells are the figures of a result from min to mean.
+// cells returns the figures of a result from min to mean.
 func (g *group) cells(x *bench.Result) []string {
 	scale := g.scale()
 	switch {
 	case len(x.Samples) == 0:
 		return []string{"-", "-", "-", "-", "-", "-"}
 	case verdicts[g.metric]:
-		// Percentiles of a yes or no say nothing.
+		// Percentiles of zeros and ones are not useful.
 		return []string{"", "", "", "", "", fmt.Sprintf("%.0f of %d", mean(x)*float64(len(x.Samples)), len(x.Samples))}
 	}
 	var cells []string
@@ -109,7 +109,7 @@ func (g *group) cells(x *bench.Result) []string {
 	return append(cells, scale.show(mean(x)))
 }
 
-// facts is the set-up.
+// facts returns the set-up.
 func facts(r *bench.Report) (all []fact) {
 	add := func(ok bool, name, value string) {
 		if ok && value != "" {
@@ -131,12 +131,12 @@ func facts(r *bench.Report) (all []fact) {
 	return all
 }
 
-// terms are the words of the report that its scenario explains: the regimes first, then the
-// metrics, each if it occurs.
+// terms returns the terms of the report that its scenario explains, if they occur: the regimes
+// first, then the metrics.
 func terms(r *bench.Report) (used []bench.Term) {
 	s, err := bench.Named(r.Scenario)
 	if err != nil {
-		return nil // of another version, which had others
+		return nil // a scenario of another version
 	}
 	for _, t := range slices.Concat(s.Regimes, s.Metrics) {
 		if slices.ContainsFunc(r.Results, func(x bench.Result) bool { return x.Regime == t.Name || x.Metric == t.Name }) && !slices.Contains(used, t) {

@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// Table writes one run for people: what was measured in which set-up, the
-// figures by group, and what failed.
+// Table writes one run as text: what was measured in which set-up, the figures by group, and what
+// failed.
 func Table(w io.Writer, r *bench.Report, style story.Style) error {
 	s := newSheet(r)
 	head := s.Scenario
@@ -42,7 +42,7 @@ func Table(w io.Writer, r *bench.Report, style story.Style) error {
 	return err
 }
 
-// tables is all groups, below one header.
+// tables formats all groups, below one header.
 func tables(s sheet, style story.Style) string {
 	t := table.NewWriter()
 	t.Style().Options = table.OptionsNoBordersAndSeparators
@@ -76,7 +76,7 @@ func tables(s sheet, style story.Style) string {
 	return t.Render()
 }
 
-// explain is the text of a term, and which direction is good.
+// explain returns the text of a term, and which direction is better.
 func explain(t bench.Term) string {
 	if t.Better == "" {
 		return t.Text
@@ -84,7 +84,7 @@ func explain(t bench.Term) string {
 	return t.Text + " (" + t.Better + " is better)"
 }
 
-// Glossary renders terms for people, one below the other, in lines of a hundred characters at most,
+// Glossary formats terms as text, one below the other, in lines of a hundred characters at most,
 // without a newline at the end.
 func Glossary(terms []bench.Term, indent string) string {
 	wide := 0

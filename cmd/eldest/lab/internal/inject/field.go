@@ -15,12 +15,12 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Field is a cluster that faults are injected into, and the processes of its participants.
-// Its methods may be called from many goroutines.
+// Field is a cluster that faults are injected into, and the processes of its participants. Its
+// methods may be called concurrently.
 type Field struct {
 	*etcdtest.Cluster
-	// Each has a client of each member alone, All is one of all of them. They are
-	// the cluster's own, and closed with it.
+	// Each has a client of each single member, All is a client of all members. They belong to the
+	// cluster, and are closed with it.
 	Each []*clientv3.Client
 	All  *clientv3.Client
 	// Spawner starts processes, which end with the field at the latest.
@@ -57,7 +57,7 @@ func (f *Field) Close() error {
 	return f.Cluster.Close()
 }
 
-// Client returns the client of a member that is not cut; where each is, that of all.
+// Client returns the client of a member that is not partitioned, or All if every member is.
 func (f *Field) Client() *clientv3.Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,9 +67,9 @@ func (f *Field) Client() *clientv3.Client {
 	return f.All
 }
 
-// Cut holds what members send to all others, what those send to them, or both, until Mend.
-// It blocks until something of each member was held back. Also after an error the members
-// are to be mended.
+// Cut holds back what members send to all others, what the others send to them, or both, until
+// Mend. It blocks until something of each member was held back. The members must be mended even
+// after an error.
 func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int) (err error) {
 	before := make([]int64, len(members))
 	for n, i := range members {
@@ -97,7 +97,7 @@ func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int)
 	})
 }
 
-// Mend joins members to all others; those that are cut themselves stay cut. It may be
+// Mend joins members to all others, except to those that are partitioned themselves. It may be
 // called again.
 func (f *Field) Mend(members ...int) (err error) {
 	for _, i := range members {
@@ -119,11 +119,11 @@ func (f *Field) isCut(member int, cut bool) {
 // ErrNoEffect is returned for a fault that was not seen to take effect.
 var ErrNoEffect = errors.New("the fault took no effect")
 
-// attempt bounds one question: the member that is asked may not answer.
+// attempt bounds one request: the member that receives it may not answer.
 const attempt = time.Second
 
-// Until asks every few milliseconds until the answer is yes, and then returns its error. When ctx
-// ends before that, the error is ErrNoEffect and says what was awaited. Each question has a second.
+// Until calls ask every few milliseconds until it returns yes, and then returns its error. If ctx ends
+// before that, the error is ErrNoEffect and says what was awaited. Each call may take a second.
 func Until(ctx context.Context, what string, ask func(context.Context) (yes bool, err error)) error {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, attempt)
@@ -140,8 +140,8 @@ func Until(ctx context.Context, what string, ask func(context.Context) (yes bool
 	}
 }
 
-// Answers blocks until a question that takes a majority of the members is answered through
-// a client, or, if want is false, until it is not answered within the given time, which is less than
+// Answers blocks until a request that requires a majority of the members is answered through a
+// client, or, if want is false, until it is not answered within the given time, which is less than
 // a second.
 func Answers(ctx context.Context, client *clientv3.Client, want bool, within time.Duration) error {
 	what := "that etcd answers"
@@ -150,7 +150,7 @@ func Answers(ctx context.Context, client *clientv3.Client, want bool, within tim
 	}
 	return Until(ctx, what, func(ctx context.Context) (bool, error) {
 		end, _ := ctx.Deadline()
-		short := time.Until(end) < within // what is broken off is not unanswered
+		short := time.Until(end) < within // a request that was cancelled early does not count as unanswered
 		once, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		_, err := client.Get(once, "majority?", clientv3.WithCountOnly())
@@ -158,7 +158,7 @@ func Answers(ctx context.Context, client *clientv3.Client, want bool, within tim
 	})
 }
 
-// Delete deletes the key that was created at a revision, and blocks until it is gone.
+// Delete deletes the key that was created at a revision, and blocks until it is deleted.
 func (f *Field) Delete(ctx context.Context, key string, created int64) error {
 	err := Until(ctx, "that "+key+" is deleted", func(ctx context.Context) (bool, error) {
 		_, err := f.All.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", created)).
@@ -171,8 +171,8 @@ func (f *Field) Delete(ctx context.Context, key string, created int64) error {
 	return f.Gone(ctx, key, created)
 }
 
-// Gone blocks until etcd says whether the key that was created at a revision is there. That
-// it is, is ErrNoEffect.
+// Gone blocks until etcd answers whether the key that was created at a revision exists. If it
+// exists, the error is ErrNoEffect.
 func (f *Field) Gone(ctx context.Context, key string, created int64) error {
 	return Until(ctx, "that "+key+" is gone", func(ctx context.Context) (bool, error) {
 		resp, err := f.All.Get(ctx, key)
@@ -183,8 +183,8 @@ func (f *Field) Gone(ctx context.Context, key string, created int64) error {
 	})
 }
 
-// Leftovers returns the keys of elections, and all leases of the cluster. It blocks until there
-// are none, but no longer than the limit.
+// Leftovers returns the keys of elections, and all leases of the cluster. It blocks until there are
+// none, but no longer than limit.
 func (f *Field) Leftovers(ctx context.Context, limit time.Duration, elections ...string) (left, leases []string, err error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

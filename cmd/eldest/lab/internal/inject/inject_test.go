@@ -51,8 +51,8 @@ func TestCutIsProven(t *testing.T) {
 	require.Same(t, f.Each[0], f.Client())
 }
 
-// A cut that cuts nothing, a member that answers although it should not, and one that does
-// not although it should, are found.
+// A partition without effect, a member that answers although it should not, and one that does not
+// answer although it should, are found.
 func TestNoEffectIsFound(t *testing.T) {
 	f := open(t, 1)
 	require.ErrorIs(t, f.Cut(within(t, 200*time.Millisecond), etcdtest.BothWays, 0), ErrNoEffect)

@@ -4,5 +4,5 @@ package offspring
 
 import "syscall"
 
-// detached: see detached_linux.go. There is no such signal here.
+// detached: see detached_linux.go. Other systems have no such signal.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

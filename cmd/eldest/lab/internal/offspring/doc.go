@@ -1,6 +1,6 @@
 // Package offspring starts processes that do not outlive this one, reads what they report,
 // and returns how they ended.
 //
-// It needs Unix. Not guaranteed: that the processes end with this one everywhere. Linux kills
-// them; on other systems they end when they notice that what they need is gone.
+// It requires Unix. Linux kills the processes when this one ends. Not guaranteed: that they end
+// with it on other systems, where they end when they notice that what they need is unavailable.
 package offspring

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What a process writes and how it ends is reported, in order; what was launched ends with the
+// What a process writes and how it ends is reported, in order; a launched process ends with the
 // spawner at the latest.
 func TestLaunch(t *testing.T) {
 	s := offspring.NewSpawner()

@@ -15,9 +15,9 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Spawner starts processes from one system thread, which lives as long as the spawner: the
-// kernel ties "kill it when its parent dies" to the thread that started it, and Go ends threads
-// as it likes. Its methods may be called from many goroutines.
+// Spawner starts processes from one OS thread, which lives as long as the spawner: the kernel kills
+// a process when the thread that started it ends, and Go may end threads at any time. Its methods
+// may be called concurrently.
 type Spawner struct {
 	starts chan func()
 
@@ -29,8 +29,8 @@ type Spawner struct {
 func NewSpawner() *Spawner {
 	s := &Spawner{starts: make(chan func())}
 	go func() {
-		// Never unlocked: the thread ends with this goroutine, after all the
-		// processes that it started.
+		// The thread is never unlocked: it ends with this goroutine, after all the processes that
+		// it started.
 		runtime.LockOSThread()
 		for start := range s.starts {
 			start()
@@ -39,8 +39,8 @@ func NewSpawner() *Spawner {
 	return s
 }
 
-// Start starts cmd so that it dies with this process, where the system can do that, and
-// receives no signal of the terminal. The caller must wait for it before Close.
+// Start starts cmd so that it ends with this process, if the system supports that, and receives no
+// signal of the terminal. The caller must wait for it before Close.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = detached()
 	result := make(chan error)
@@ -48,13 +48,13 @@ func (s *Spawner) Start(cmd *exec.Cmd) error {
 	return <-result
 }
 
-// lastWords is how long a process that has ended is waited for to be silent.
+// lastWords is how long the output of a process that has ended may take to end.
 const lastWords = 200 * time.Millisecond
 
 // Launch starts cmd and returns at once. line is called with each line of its stdout, which is
-// valid during the call only, and then exited, once; all calls are made by one goroutine, in
-// order. The variables of the environment that are meant for commands of a user are left out.
-// The process is ended by End, or by Close of the spawner.
+// valid during the call only, and then exited, once; all calls are made by one goroutine, in order.
+// The environment omits the variables that are meant for commands of a user. The process is ended
+// by End, or by Close of the spawner.
 func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)) (*Process, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -76,10 +76,10 @@ func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)
 		for sc := bufio.NewScanner(stdout); sc.Scan(); {
 			line(sc.Bytes())
 		}
-		_ = cmd.Wait() // its state says more
+		_ = cmd.Wait() // the process state has more detail
 		p.code = cmd.ProcessState.ExitCode()
 		p.complaint = LastLine(stderr.String())
-		close(p.exited) // before the call, which may wake a goroutine that asks for the result
+		close(p.exited) // before the call, which may wake a goroutine that waits for the result
 		exited(p)
 	}()
 	return p, nil
@@ -93,11 +93,11 @@ func (s *Spawner) Close() {
 	close(s.starts)
 }
 
-// Process is one that was launched. All methods are safe for concurrent use.
+// Process is a launched process. All methods are safe for concurrent use.
 type Process struct {
 	cmd *exec.Cmd
-	// exited is closed when the process is gone, before the call of Launch's exited; ended
-	// after that.
+	// exited is closed when the process has ended, before Launch's exited is called; ended is
+	// closed after that.
 	exited, ended chan struct{}
 	code          int
 	complaint     string
@@ -120,13 +120,13 @@ func (p *Process) Result() (code int, complaint string) {
 	return p.code, p.complaint
 }
 
-// Pid is the process's number.
+// Pid returns the process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// Suspend stops the process with SIGSTOP, and blocks until the kernel says that it is stopped.
+// Suspend stops the process with SIGSTOP, and blocks until the kernel reports that it is stopped.
 // End works on a suspended process.
 func (p *Process) Suspend() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -135,17 +135,17 @@ func (p *Process) Suspend() error {
 	return etcdtest.AwaitStopped(p.Pid())
 }
 
-// Resume lets a suspended process go on.
+// Resume continues a suspended process.
 func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 
-// End kills the process, whatever it is doing, and blocks until all that it has written was
-// read. It may be called again.
+// End kills the process, in any state, and blocks until all that it has written was read. It may be
+// called again.
 func (p *Process) End() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// Code is the exit code of an error of Wait, -1 after a signal.
+// Code returns the exit code of an error of Wait, -1 after a signal.
 func Code(err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -158,8 +158,8 @@ func Code(err error) int {
 	}
 }
 
-// Env leaves out the variables that would make a process of ours use another etcd, or
-// credentials that ours does not know.
+// Env removes the variables that would make a child process use another etcd, or credentials that
+// this etcd does not have.
 func Env(env []string) []string {
 	var kept []string
 	for _, v := range env {
@@ -170,7 +170,7 @@ func Env(env []string) []string {
 	return kept
 }
 
-// LastLine is the last line of what a process wrote: mostly the reason.
+// LastLine returns the last line of a process's output, which is usually the reason.
 func LastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]

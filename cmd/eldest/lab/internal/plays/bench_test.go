@@ -17,7 +17,7 @@ import (
 // quick are flags with which a hand-over takes seconds.
 var quick = []string{"bench", "handover", "--members", "1", "--warmup", "0", "--contender", "eldest,concurrency"}
 
-// report is what --json writes.
+// report is the output of --json.
 type report struct {
 	Scenario, Etcd, Incomplete string
 	Members                    int
@@ -95,8 +95,8 @@ func TestBenchThatIsKilledLeavesNothing(t *testing.T) {
 	requireEmpty(t, data)
 }
 
-// requireMeasuring waits until the processes of a benchmark run: a member, workers, and
-// who tidies up. Workers are started when measuring begins.
+// requireMeasuring waits until the processes of a benchmark run: a member, workers, and the process
+// that removes the data. Workers are started when measuring begins.
 func requireMeasuring(t *testing.T, p *performance) (pids []int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -106,7 +106,7 @@ func requireMeasuring(t *testing.T, p *performance) (pids []int) {
 	return pids
 }
 
-// requireEmpty checks that a directory has nothing in it any more.
+// requireEmpty checks that a directory is empty.
 func requireEmpty(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)

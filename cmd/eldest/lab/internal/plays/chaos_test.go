@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
-// verdict is what --json of chaos writes, as far as it is looked at here.
+// verdict is the part of chaos's --json output that the tests check.
 type verdict struct {
 	Command, Contender string
 	Rounds, Tenures    int
@@ -35,8 +35,8 @@ func readVerdict(t *testing.T, text string) verdict {
 	return v
 }
 
-// series runs chaos to its end. A run in which a fault took no effect, as on a machine that is
-// busy with other tests, proves nothing, says so, and is made once more.
+// series runs chaos to its end. A run in which a fault took no effect, as on a machine that is busy
+// with other tests, proves nothing, reports that, and is repeated.
 func series(t *testing.T, args ...string) (p *performance, out string) {
 	t.Helper()
 	for range 3 {
@@ -68,7 +68,7 @@ func TestChaosHolds(t *testing.T) {
 	require.Empty(t, p.left())
 }
 
-// What is wrong is found, and the command says so.
+// A violation is found, and the command reports it.
 func TestChaosFindsADefect(t *testing.T) {
 	t.Parallel()
 	p, text := series(t, "chaos", "--seed", "3", "--rounds", "2", "--faults", "revoke", "--participants", "3",
@@ -89,7 +89,7 @@ func TestChaosThatIsEndedLeavesNothing(t *testing.T) {
 				pids := clitest.Children(p.Cmd.Process.Pid)
 				return len(pids) >= 9 && someStopped(pids)
 			}, limit, time.Millisecond)
-			const least = 8 // one of the participants may be killed just then
+			const least = 8 // one of the participants may be killed at that moment
 			if end == syscall.SIGINT {
 				p.leavesNothing(least, func() {
 					p.Signal(end)
@@ -102,7 +102,7 @@ func TestChaosThatIsEndedLeavesNothing(t *testing.T) {
 	}
 }
 
-// someStopped reports whether any of the processes is stopped: the worst moment.
+// someStopped reports whether any of the processes is stopped: the worst moment to end.
 func someStopped(pids []int) bool {
 	for _, pid := range pids {
 		if state, _, _ := clitest.Stat(pid); state == 'T' {

@@ -15,12 +15,12 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// unhurried is a TTL half of which, the bound on a hand-over that waits for no lease, is long
-// for a machine that is busy with other tests: such a hand-over takes milliseconds. The bound
-// itself cannot be longer: see TestToldIsShorterThanWhatALeaseHasLeft.
+// unhurried is a TTL half of which, the bound on a hand-over that waits for no lease, is long for a
+// machine that is busy with other tests: such a hand-over takes milliseconds. The bound itself
+// cannot be longer: see TestToldIsShorterThanWhatALeaseHasLeft.
 const unhurried = "6s"
 
-// What people read.
+// The output as text.
 func TestText(t *testing.T) {
 	t.Parallel()
 	for line, parts := range map[string][]string{
@@ -64,7 +64,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What programs read: a JSON object a line, of which the last is the summary. It returns all lines.
+// programs returns all lines of a command with --json: JSON objects, the last one the summary.
 func programs(t *testing.T, summary any, args ...string) []string {
 	t.Helper()
 	p := perform(t, append(args, "--json")...)
@@ -92,14 +92,14 @@ func TestDemoForPrograms(t *testing.T) {
 		require.Greater(t, h.NewToken, h.OldToken)
 	}
 	require.Equal(t, []scenario.Action{scenario.Resign, scenario.Kill, scenario.Silence, scenario.Delete, scenario.Cut}, actions)
-	// The one that was partitioned had stopped before the next one began.
+	// The partitioned leader had stopped before the next one began.
 	partition := sum.Handovers[4]
 	require.Positive(t, partition.NeitherMS)
 	require.Greater(t, partition.TookMS, partition.NeitherMS)
 }
 
-// --duration goes on to the next round, and begins no step when it is over. It is long enough
-// for a round on a busy machine.
+// --duration continues with the next round, and begins no step after it. It is long enough for a
+// round on a busy machine.
 func TestDemoDuration(t *testing.T) {
 	t.Parallel()
 	var sum demo.Summary
@@ -142,19 +142,19 @@ func TestServiceForPrograms(t *testing.T) {
 	require.Greater(t, attempts, 100)
 }
 
-// However a demo is ended, and whenever, it leaves neither a process nor data: by a signal, by a kill, or
-// because nobody reads it, as in "eldest demo | head".
+// A demo that is ended leaves neither a process nor data, at any time: by a signal, by a kill, or
+// because its output is not read, as in "eldest demo | head".
 func TestADemoThatIsEndedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const nobodyReads = syscall.Signal(0)
 	for _, c := range []struct {
 		line   string
-		action string // in the middle of which it is ended; "": during its start
-		least  int    // it has at least so many processes then
+		action string // during which it is ended; "": during its start
+		least  int    // the least number of its processes then
 		end    syscall.Signal
 		code   int
 	}{
-		// A leader is dead, and everyone waits for its lease; some calls would wait for sixteen seconds more.
+		// A leader has crashed, and all wait for its lease; some calls would wait for sixteen seconds more.
 		{"demo --ttl 8s", "kill", 4, syscall.SIGINT, 130},
 		{"demo --ttl 8s", "kill", 4, syscall.SIGTERM, 130},
 		{"demo --ttl 8s --members 1", "kill", 4, syscall.SIGKILL, -1},

@@ -18,10 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.Parallel(5) // each keeps half a processor busy
+	etcdtest.Parallel(5) // each keeps half a CPU busy
 	cleanup := func(code int) {
 		if path, err := binary(); err == nil {
-			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory
+			_ = os.RemoveAll(filepath.Dir(path)) // it is in the temporary directory
 		}
 		os.Exit(code)
 	}
@@ -37,16 +37,16 @@ var binary = sync.OnceValues(func() (string, error) {
 	return clitest.Build("../../..", dir)
 })
 
-// performance is a command that runs.
+// performance is a running command.
 type performance struct {
 	*clitest.Process
 	tmp string
 }
 
-// limit bounds one performance.
+// limit bounds the run of one command.
 const limit = 3 * time.Minute
 
-// perform starts "eldest" with these words.
+// perform starts "eldest" with these arguments.
 func perform(t *testing.T, args ...string) *performance {
 	t.Helper()
 	path, err := binary()
@@ -54,13 +54,13 @@ func perform(t *testing.T, args ...string) *performance {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	cmd, tmp := exec.CommandContext(ctx, path, args...), t.TempDir()
-	// What a shell may have set must not reach the participants.
+	// Variables that a shell may have set must not reach the participants.
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "ETCDCTL_USER=nobody:nothing", "ELDEST_ENDPOINTS=127.0.0.1:1")
 	return &performance{clitest.Start(t, cmd), tmp}
 }
 
-// leavesNothing has a command end that has at least so many processes, and holds that it exits with the code,
-// and that neither a process nor data is left. It returns how long the end took.
+// leavesNothing ends a command that has at least so many processes, and checks that it exits with
+// the code, and that neither a process nor data is left. It returns how long the end took.
 func (p *performance) leavesNothing(least int, end func(), code int) (took time.Duration) {
 	p.T.Helper()
 	pids := clitest.Children(p.Cmd.Process.Pid)
@@ -87,14 +87,14 @@ func (p *performance) until(event, action string) {
 	require.Fail(p.T, "the output ended", "without %s %s: %s", event, action, p.Errors())
 }
 
-// exit waits for the end, which comes with that of the output, and returns the exit code.
+// exit waits until the output and the process have ended, and returns the exit code.
 func (p *performance) exit() int {
 	p.Rest()
 	<-p.Done
 	return p.ProcessState.ExitCode()
 }
 
-// left is what is still in the temporary directory.
+// left returns what is still in the temporary directory.
 func (p *performance) left() []string {
 	names, err := filepath.Glob(filepath.Join(p.tmp, "*"))
 	require.NoError(p.T, err)

@@ -1,2 +1,2 @@
-// Package revision names what a run on record was a run of.
+// Package revision returns the commit that is recorded with a reference run.
 package revision

@@ -16,8 +16,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Demo is the environment of a plan that is told while it is carried out. Its methods are for
-// one goroutine, but for Tell and Note.
+// Demo is the environment of a plan that is reported while it is carried out. Its methods are not
+// safe for concurrent use, except Tell and Note.
 type Demo struct {
 	*Env[Fact]
 	*teller
@@ -26,26 +26,26 @@ type Demo struct {
 	steps        int
 }
 
-// Participant is one process that takes part in a demo. One that ended and comes back is another one.
+// Participant is one process that takes part in a demo. A process that is started again is another one.
 type Participant struct {
 	*offspring.Process
 	Name string
-	// Member is through which it reaches etcd: through no other, so that a member's
-	// partition is its participants' as well.
+	// Member is the only member through which it reaches etcd, so that a partition of the member is
+	// also one of its participants.
 	Member *etcdtest.Member
 }
 
-// Step is a part of a plan, with what people should look for.
+// Step is a part of a plan, with an explanation for readers.
 type Step struct {
 	Title string
 	Why   []string
 	Do    func(context.Context) error
 }
 
-// stepLimit is how many times Expiry a step may take.
+// stepLimit is how long a step may take, as a multiple of Expiry.
 const stepLimit = 5
 
-// Step carries a step out, below a numbered heading. Its error has the title.
+// Step carries out a step, below a numbered heading. Its error has the title.
 func (d *Demo) Step(ctx context.Context, s Step) error {
 	d.steps++
 	d.newStep()
@@ -62,22 +62,22 @@ func (d *Demo) Step(ctx context.Context, s Step) error {
 	return nil
 }
 
-// Tell records a fact and tells it. One without a time is of now. Safe for concurrent use.
+// Tell records a fact and reports it. The default of its time is now. Safe for concurrent use.
 func (d *Demo) Tell(f Fact) {
 	if f.At.IsZero() {
 		f.At = time.Now()
 	}
-	f.At = f.At.Round(0) // as the times of other processes are
+	f.At = f.At.Round(0) // without a monotonic reading, as the times of other processes
 	d.Add(f)
 	d.tell(f, func() Line { return d.plan.Words(f) })
 }
 
-// Note tells something that is not recorded in the history. Safe for concurrent use.
+// Note reports something that is not recorded in the history. Safe for concurrent use.
 func (d *Demo) Note(v Timed, l Line) { d.tell(v, func() Line { return l }) }
 
-// Start starts "eldest" with the given words, a name, and the flags that all participants have,
-// and tells what it reports. It blocks until a fact that it reports says that it is ready, and
-// returns that fact.
+// Start starts "eldest" with the given arguments, a name, and the flags that all participants have,
+// and reports its facts. It blocks until ready returns true for one of these facts, and returns
+// that fact.
 func (d *Demo) Start(ctx context.Context, name string, member int, ready func(Fact) bool, words ...string) (said Fact, err error) {
 	begin := time.Now()
 	p := &Participant{Name: name, Member: d.Member(member)}
@@ -112,7 +112,7 @@ func (d *Demo) Start(ctx context.Context, name string, member int, ready func(Fa
 	return said, err
 }
 
-// Participant is the newest of that name, which was started.
+// Participant returns the newest participant of that name, which must have been started.
 func (d *Demo) Participant(name string) *Participant { return d.participants[name] }
 
 // Signal sends a participant a signal.
@@ -123,8 +123,8 @@ func (p *Participant) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// Await blocks until cond holds for the facts so far. When that takes longer than Expiry it
-// returns an error that says what was awaited.
+// Await blocks until cond holds for the facts so far. If that takes longer than Expiry it returns
+// an error that says what was awaited.
 func (d *Demo) Await(ctx context.Context, what string, cond func([]Fact) bool) error {
 	return d.History.Await(ctx, d.Expiry(), what, cond)
 }
@@ -134,8 +134,8 @@ func (d *Demo) AwaitEnd(ctx context.Context, p *Participant) error {
 	return d.Await(ctx, p.Name+" has ended", func([]Fact) bool { return p.Gone() })
 }
 
-// Cut separates a member from all others, and tells if that one led etcd. It blocks until that
-// took effect.
+// Cut partitions a member from all others, and reports if that member was etcd's leader. It blocks
+// until the partition took effect.
 func (d *Demo) Cut(ctx context.Context, m *etcdtest.Member) error {
 	if d.Leads(ctx, m.Index, Election) {
 		d.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
@@ -143,8 +143,8 @@ func (d *Demo) Cut(ctx context.Context, m *etcdtest.Member) error {
 	return d.Field.Cut(ctx, etcdtest.BothWays, m.Index)
 }
 
-// End has participants leave, one after the other, and tells what is left of an election when
-// the last has ended. leaving is what is told before each.
+// End makes participants leave, one after the other, and reports what is left of an election when
+// the last one has ended. leaving has the facts that are reported before each.
 func (d *Demo) End(ctx context.Context, election string, leaving []Fact) error {
 	for _, f := range leaving {
 		f.Kind, f.Action = Acted, Leave
@@ -164,31 +164,31 @@ func (d *Demo) End(ctx context.Context, election string, leaving []Fact) error {
 	return err
 }
 
-// Plan is what a demo does, and how that is told and judged.
+// Plan is what a demo does, and how that is reported and judged.
 type Plan interface {
 	// Perform carries the plan out, step by step.
 	Perform(context.Context, *Demo) error
-	// Words says how a fact is told to people. It is called for one fact at a time.
+	// Words returns the line that reports a fact. It is called for one fact at a time.
 	Words(Fact) Line
 	// Check judges the facts, which are in the order of their times.
 	Check(facts []Fact) []story.Verdict
-	// Summary words what was found.
+	// Summary returns the results, as an object and as text.
 	Summary(facts []Fact, r Result) Summary
 }
 
-// Result is how a run ended; --json ends with it, and with what the plan adds.
+// Result is how a run ended; --json ends with it, and with the additions of the plan.
 type Result struct {
 	Event string `json:"event"` // "summary"
-	// OK says that everything held, the plan came to its end, and nothing was left.
+	// OK means that everything held, the plan was completed, and nothing was left.
 	OK         bool            `json:"ok"`
 	DurationMS int64           `json:"duration_ms"`
 	Checks     []story.Verdict `json:"checks"`
-	// Broken says why the plan did not come to its end, or what was left.
+	// Broken is why the plan was not completed, or what was left.
 	Broken string `json:"broken,omitempty"`
 }
 
-// Summary is how a run is summed up: for programs an object; for people rows below a title,
-// on what the checks rest, and what else there is to say of the run.
+// Summary is the summary of a run: for programs an object; for readers rows below a title, the
+// basis of the checks, and a note on the run.
 type Summary struct {
 	Object any
 	Title  string
@@ -197,11 +197,11 @@ type Summary struct {
 	Note   string
 }
 
-// Run runs a plan on a cluster of its own. It blocks until the plan and the summary are over or
-// ctx ends, and leaves neither a process nor a file. width is that of the names in lines.
-// Errors: ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
+// Run runs a plan on its own cluster. It blocks until the plan and the summary are complete or ctx
+// ends, and leaves neither a process nor a file. width is the width of the names in lines. Errors:
+// ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
 func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
-	// The reader of the output may go away, as in "eldest demo | head".
+	// The reader of the output may end early, as in "eldest demo | head".
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	starting, started := context.WithTimeout(ctx, startTimeout)
@@ -214,7 +214,7 @@ func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	}
 	d := &Demo{Env: env, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
 	broken := plan.Perform(ctx, d)
-	// What happens from here on is our own doing.
+	// Later facts result from closing the demo.
 	facts := InOrder(d.Facts())
 	left := d.Close()
 	if ctx.Err() != nil {
@@ -225,13 +225,13 @@ func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	return d.conclude(facts, broken, left)
 }
 
-// Introduce tells what is about to happen.
+// Introduce prints what is about to happen.
 func (d *Demo) Introduce(format string, args ...any) {
 	d.Say(fmt.Sprintf(format, args...),
 		d.Style.Paint(story.Dim, "Everything runs on this machine and is removed afterwards. Times are seconds since the start. Ctrl-C ends it."))
 }
 
-// conclude has the facts judged and tells what was found.
+// conclude judges the facts and prints the result.
 func (d *Demo) conclude(facts []Fact, broken, left error) error {
 	r := Result{Event: "summary", DurationMS: time.Since(d.start).Milliseconds(), Checks: d.plan.Check(facts)}
 	r.OK = broken == nil && left == nil && len(story.Failed(r.Checks)) == 0
@@ -268,7 +268,7 @@ func (d *Demo) summary(sum Summary, r Result, left error) []string {
 
 func (d *Demo) bold(text string) string { return d.Style.Paint(story.Bold, text) }
 
-// endWords says what Close achieved.
+// endWords describes the result of Close.
 func endWords(left error) string {
 	if left != nil {
 		return "not everything could be cleaned up: " + left.Error()

@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Env is what a plan is carried out in: a cluster with its faults, the processes of the
-// participants (Field.Spawner), and the history of what they report and of what is done.
+// Env is the environment of a plan: a cluster with its faults, the processes of the participants
+// (Field.Spawner), and the history of what they report and of what is done.
 type Env[F any] struct {
 	*inject.Field
 	History[F]
@@ -31,7 +31,7 @@ func Open[F any](ctx context.Context, cfg etcdtest.Config) (*Env[F], error) {
 	return &Env[F]{Field: field}, nil
 }
 
-// Sleep blocks for a time. The end of ctx ends it, with its cause.
+// Sleep blocks for a time. If ctx ends first, it returns ctx's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -41,15 +41,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// History is all facts of a run, in the order in which this process received them. The zero
-// value is ready; safe for concurrent use.
+// History has all facts of a run, in the order in which this process received them. The zero value
+// is ready to use; it is safe for concurrent use.
 type History[F any] struct {
 	mu      sync.Mutex
 	facts   []F
 	changed chan struct{} // closed and replaced by each Add
 }
 
-// Add appends a fact and wakes everybody who awaits one. It never blocks for long.
+// Add appends a fact and wakes all callers of Await. It never blocks for long.
 func (h *History[F]) Add(f F) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,9 +67,9 @@ func (h *History[F]) Facts() []F {
 	return slices.Clone(h.facts)
 }
 
-// Await blocks until cond holds for the facts so far, or ctx ends, whose cause it returns.
-// After the limit it returns an error that says what was awaited. cond must not keep or change
-// its argument.
+// Await blocks until cond holds for the facts so far. If ctx ends first, it returns ctx's cause;
+// after the limit it returns an error that says what was awaited. cond must not keep or change its
+// argument.
 func (h *History[F]) Await(ctx context.Context, limit time.Duration, what string, cond func([]F) bool) error {
 	overdue := fmt.Errorf("waited %v in vain for this: %s", limit, what)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
@@ -103,29 +103,29 @@ func Last[F any](facts []F, match func(F) bool) *F {
 	return nil
 }
 
-// The members' timeouts: long enough for a busy machine, short enough for leases of
-// two seconds, which no fault of one member must cost (TTL >= 4 election timeouts).
+// The members' timeouts: long enough for a busy machine, short enough that no fault of one member
+// makes a lease of two seconds expire (TTL >= 4 election timeouts).
 const (
 	Heartbeat    = 50 * time.Millisecond
 	Election     = 500 * time.Millisecond
 	startTimeout = 30 * time.Second
 )
 
-// MinTTL is the shortest lease that is not lost for want of a processor on a busy machine.
+// MinTTL is the shortest TTL that is long enough on a busy machine, where CPU time is scarce.
 const MinTTL = 2 * time.Second
 
-// ErrInvalid is returned for a Config that makes no run; nothing was started.
+// ErrInvalid is returned for an invalid Config; nothing was started.
 var ErrInvalid = errors.New("invalid run")
 
-// ErrViolated is returned by Run when a check failed or the plan did not come to its end; the
-// summary says which.
+// ErrViolated is returned by Run when a check failed or the plan was not completed; the summary
+// says which.
 var ErrViolated = errors.New("not everything held")
 
-// Config says how to run a plan. All but JSON and Style is required.
+// Config configures the run of a plan. All fields but JSON and Style are required.
 type Config struct {
 	// Members is 1, 3 or 5.
 	Members int
-	// TTL is the participants' time to live; etcd rounds it up to seconds.
+	// TTL is the TTL of the participants' leases; etcd rounds it up to seconds.
 	TTL time.Duration
 	// Executable is the eldest command.
 	Executable string
@@ -135,7 +135,7 @@ type Config struct {
 	Style story.Style
 }
 
-// Check refuses a TTL that makes no run, and rounds it as etcd does.
+// Check refuses an invalid TTL, and rounds the TTL as etcd does.
 func (c *Config) Check(maxTTL time.Duration) error {
 	if c.TTL < MinTTL || c.TTL > maxTTL {
 		return fmt.Errorf("%w: a TTL of %v; it can be %v to %v", ErrInvalid, c.TTL, MinTTL, maxTTL)
@@ -144,12 +144,12 @@ func (c *Config) Check(maxTTL time.Duration) error {
 	return nil
 }
 
-// Told is the longest time, on a busy machine, for a hand-over of which etcd is notified. One
-// that waits for a lease takes what the lease has left, which is most of a TTL: what takes
-// longer than half of one may have waited.
+// Told is the longest time, on a busy machine, for a hand-over of which etcd is notified. A
+// hand-over that waits for a lease takes the time that the lease has left, which is most of a TTL:
+// one that takes longer than half a TTL may have waited.
 func (c Config) Told() time.Duration { return c.TTL / 2 }
 
-// Expiry is the longest time for a hand-over that only the end of a lease reveals. etcd
-// looks for expired leases twice a second; a change of its own leader starts every lease
-// anew, and may itself take a few attempts.
+// Expiry is the longest time for a hand-over that waits for a lease to expire. etcd checks for
+// expired leases twice a second; a change of its own leader restarts every lease, and may itself
+// take a few attempts.
 func (c Config) Expiry() time.Duration { return 2*c.TTL + 5*time.Second }

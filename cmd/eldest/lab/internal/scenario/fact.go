@@ -8,11 +8,11 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Kind says what a Fact is about.
+// Kind is the kind of a Fact.
 type Kind string
 
-// What participants report: the events of "eldest campaign --json" and "eldest service node
-// --json" that every demo knows. Others are the plan's.
+// Reports of participants: the events of "eldest campaign --json" and "eldest service node --json"
+// that every demo uses. A plan may have others.
 const (
 	Registered Kind = "registered"
 	Waiting    Kind = "waiting"
@@ -25,16 +25,16 @@ const (
 	Status Kind = "status"
 )
 
-// What every demo does and sees.
+// What every demo does and observes.
 const (
 	// Acted: Action is about to be done to Participant, or to its Member.
 	Acted Kind = "action"
 	// Exited: the process of Participant ended, with Code.
 	Exited Kind = "exited"
-	// Settled: a step is over; by what participants report, Participant leads with Token (""
-	// and 0: nobody does).
+	// Settled: a step is over; according to the participants' reports, Participant leads with Token
+	// ("" and 0: no participant leads).
 	Settled Kind = "settled"
-	// Left: after the departure of all, Keys keys and Leases leases were left.
+	// Left: after all participants had left, Keys keys and Leases leases were left.
 	Left Kind = "left"
 )
 
@@ -50,18 +50,18 @@ const (
 	Withdraw    Action = "withdraw" // SIGTERM to a waiter
 	Kill        Action = "kill"     // SIGKILL to the leader
 	Silence     Action = "silence"  // the same, of a leader with heartbeats
-	Suspend     Action = "suspend"  // SIGSTOP to the leader, whose key is deleted then
-	Resume      Action = "resume"   // it goes on
+	Suspend     Action = "suspend"  // SIGSTOP to the leader, whose key is then deleted
+	Resume      Action = "resume"   // SIGCONT to the former leader
 	Delete      Action = "delete"   // the leader's key is deleted
 	Cut         Action = "cut"      // the leader's member is partitioned
 	CutFollower Action = "cut-follower"
 	Mend        Action = "mend"  // the partition is healed
-	Start       Action = "start" // of a participant's next process
-	Leave       Action = "leave" // the departure at the very end, which needs no successor
+	Start       Action = "start" // a participant's next process
+	Leave       Action = "leave" // a participant leaves at the very end, without a successor
 )
 
-// Told reports whether etcd is notified when the action takes leadership away. Else a lease has to
-// expire, if the action is not Silent.
+// Told reports whether etcd is notified when the action takes leadership away. If not, a lease has
+// to expire, unless the action is Silent.
 func (a Action) Told() bool { return a == Resign || a == Suspend || a == Delete || a == Leave }
 
 // Silent reports whether the action ends the heartbeats that the next candidate receives.
@@ -72,13 +72,13 @@ func (a Action) Deposes() bool {
 	return a.Told() && a != Leave || a == Kill || a == Silence || a == Cut
 }
 
-// crashes and removes report whether that ends the tenure at once, in its process or in etcd.
+// crashes and removes report whether the action ends the tenure at once, in its process or in etcd.
 func (a Action) crashes() bool { return a == Kill || a == Silence }
 func (a Action) removes() bool { return a == Delete || a == Suspend }
 
-// Fact is one thing that happened. Which fields mean something follows from Kind.
+// Fact is one event. Its Kind determines which fields are used.
 type Fact struct {
-	// At is when, on this machine's wall clock, without a monotonic reading.
+	// At is the time, on this machine's wall clock, without a monotonic reading.
 	At          time.Time    `json:"time"`
 	Kind        Kind         `json:"event"`
 	Participant string       `json:"participant,omitempty"` // its short name
@@ -98,7 +98,7 @@ type Fact struct {
 	Reason  string `json:"reason,omitempty"`
 
 	// Of the demo.
-	State    string       `json:"state,omitempty"` // that an observer reports
+	State    string       `json:"state,omitempty"` // reported by an observer
 	Accepted bool         `json:"accepted,omitempty"`
 	Found    eldest.Token `json:"found,omitempty"` // the token that a guard found
 	OK       bool         `json:"ok,omitempty"`    // of a probe
@@ -107,10 +107,10 @@ type Fact struct {
 	Leases   int          `json:"leases,omitempty"`
 }
 
-// When is At.
+// When returns At.
 func (f Fact) When() time.Time { return f.At }
 
-// actionWords are what the demo does to a participant, its member or its key.
+// actionWords describe what the demo does to a participant, its member or its key.
 var actionWords = map[Action]string{
 	Resign:      "sends SIGTERM to %[1]s, the leader",
 	Withdraw:    "sends SIGTERM to %[1]s, which waits",
@@ -125,7 +125,7 @@ var actionWords = map[Action]string{
 	Mend:        "joins %[2]s to the others again",
 }
 
-// Words says what is done; empty for a start, which is not told.
+// Words describes the action; it is empty for a start, which is not reported.
 func (f Fact) Words() string {
 	if actionWords[f.Action] == "" {
 		return ""
@@ -133,7 +133,7 @@ func (f Fact) Words() string {
 	return fmt.Sprintf(actionWords[f.Action], f.Participant, f.Member, ShortKey(f.Key))
 }
 
-// ShortKey is the end of a candidate's key: enough to tell keys apart.
+// ShortKey returns the end of a candidate's key, which is enough to distinguish keys.
 func ShortKey(key string) string {
 	const tail = 4
 	if len(key) <= tail {
@@ -142,10 +142,10 @@ func ShortKey(key string) string {
 	return ".." + key[len(key)-tail:]
 }
 
-// Timed is what knows when it happened, on this machine's wall clock.
+// Timed is a value with a time, on this machine's wall clock.
 type Timed interface{ When() time.Time }
 
-// InOrder sorts a copy by time. What is of the same instant keeps its order.
+// InOrder returns a copy that is sorted by time. Values of the same instant keep their order.
 func InOrder[T Timed](all []T) []T {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b T) int { return a.When().Compare(b.When()) })

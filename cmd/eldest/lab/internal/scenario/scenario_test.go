@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// words is a plan without steps: a fact is told in the words of its cause.
+// words is a plan without steps: the text of a fact is its cause.
 type words struct{ holds bool }
 
 func (words) Perform(context.Context, *Demo) error { return nil }
@@ -36,12 +36,12 @@ func (words) Summary(_ []Fact, r Result) Summary {
 	return Summary{Object: r, Title: "Title", Rows: []string{"row"}, Basis: "Basis", Note: ", note"}
 }
 
-// demo is one without a cluster, whose output goes to out.
+// demo is a demo without a cluster, whose output goes to out.
 func demo(out *bytes.Buffer, json, holds bool) *Demo {
 	return &Demo{Env: &Env[Fact]{}, teller: newTeller(Config{Out: out, JSON: json}, 5, nil), plan: words{holds}}
 }
 
-// Reports of several processes come late and in any order, and are told in that of their times.
+// Reports of several processes arrive late and in any order, and are printed in the order of their times.
 func TestText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -54,7 +54,7 @@ func TestText(t *testing.T) {
 			d.Note(Fact{At: at(31)}, Line{Who: "c3", Text: "fails", Once: "failure"})
 			d.Tell(Fact{At: at(20), Participant: "demo", Cause: "kills", Kind: Acted})
 			d.Tell(Fact{At: at(10), Participant: "c4", Cause: "waits"})
-			d.Tell(Fact{At: at(11)}) // has no words
+			d.Tell(Fact{At: at(11)}) // has no text
 			return broken
 		}
 		require.ErrorContains(t, d.Step(t.Context(), Step{"First", []string{"Look."}, step}), `"First": broken`)
@@ -96,7 +96,7 @@ All of it held. 0.1 s, note; all processes are ended, all data is removed.
 	})
 }
 
-// A run that is not whole has not held, whatever the checks say.
+// A run that is incomplete has failed, whatever the checks return.
 func TestConclude(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// Programs get every fact, with its time, and nothing else.
+// The JSON output has every fact, with its time, and nothing else.
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	d := demo(&out, true, true)
@@ -168,8 +168,8 @@ func TestHistory(t *testing.T) {
 }
 
 // The bound on a hand-over of which etcd is notified is shorter than what a lease has left in the
-// worst case: its renewal was due, and the first attempt failed. Else it would not tell such a
-// hand-over from the end of a lease.
+// worst case: its renewal was due, and the first attempt failed. Otherwise such a hand-over could
+// not be distinguished from the expiry of a lease.
 func TestToldIsShorterThanWhatALeaseHasLeft(t *testing.T) {
 	for ttl := MinTTL; ttl <= 5*time.Minute; ttl += time.Second {
 		r := lease.DefaultRenewal(ttl)

@@ -20,8 +20,8 @@ const SettleTime = 60 * time.Millisecond
 // Margin is as wide as the times at the beginning of lines.
 const Margin = "         "
 
-// Rank orders what happened within the same millisecond, which the times of lines cannot tell
-// apart: causes, effects, what others see of them.
+// Rank orders events of the same millisecond, which the times of lines do not order: causes,
+// effects, observations.
 type Rank int
 
 // The ranks.
@@ -31,22 +31,22 @@ const (
 	Seen
 )
 
-// Line is a fact in words.
+// Line is a fact as text.
 type Line struct {
 	Rank Rank
 	Who  string
 	Ink  story.Ink
-	// Text is empty for what is not told. More follows below it.
+	// Text is empty for a fact that is not printed. More is printed below it.
 	Text, More string
-	// Why is told the first time.
+	// Why is printed the first time only.
 	Why string
-	// Once, if not empty, is told once in a step: no other line with the same is.
+	// Once, if not empty, is a name: of the lines with that name a step prints only the first.
 	Once string
 }
 
-// teller writes what happens: for programs a JSON object a line, for people lines of text in the
-// order of their times, although processes report late. Times are seconds since its start. Its
-// methods may be called from many goroutines.
+// teller prints facts: as JSON, an object a line, or as lines of text in the order of their times,
+// although processes report late. Times are seconds since its start. Its methods may be called
+// concurrently.
 type teller struct {
 	Config
 	start time.Time
@@ -56,8 +56,8 @@ type teller struct {
 	mu      sync.Mutex
 	pending []entry
 	timer   *time.Timer
-	once    map[string]bool // the explanations that were given
-	step    map[string]bool // what is not told again in this step
+	once    map[string]bool // the explanations that were printed
+	step    map[string]bool // the names of lines that are not printed again in this step
 }
 
 type entry struct {
@@ -73,7 +73,7 @@ func newTeller(cfg Config, width int, gone context.CancelCauseFunc) *teller {
 	}
 }
 
-// tell writes v, or what it is in words.
+// tell prints v, or its line.
 func (t *teller) tell(v Timed, words func() Line) {
 	if t.JSON {
 		t.object(v)
@@ -99,7 +99,7 @@ func (t *teller) tell(v Timed, words func() Line) {
 	t.put(v.When(), l.Rank, lines)
 }
 
-// Aside tells people something that is no fact.
+// Aside prints a remark that is no fact, unless the output is JSON.
 func (t *teller) Aside(format string, args ...any) {
 	if t.JSON {
 		return
@@ -109,7 +109,7 @@ func (t *teller) Aside(format string, args ...any) {
 	t.put(time.Now(), Cause, []string{t.dim(fmt.Sprintf(format, args...))})
 }
 
-// Say tells people something without a time, after all that was told before.
+// Say prints lines without a time, after everything before, unless the output is JSON.
 func (t *teller) Say(lines ...string) {
 	if t.JSON {
 		return
@@ -126,11 +126,11 @@ func (t *teller) object(v any) {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // of our own types
+	_ = enc.Encode(v) // our own types can be encoded
 	t.write(text.String())
 }
 
-// dim is a text beside the names.
+// dim returns a dim text beside the names.
 func (t *teller) dim(text string) string {
 	return t.Style.Paint(story.Dim, fmt.Sprintf("%*s %s", t.width, "", text))
 }
@@ -141,7 +141,7 @@ func (t *teller) newStep() {
 	clear(t.step)
 }
 
-// put has lines printed at their place. The caller holds mu, as for all that follows.
+// put queues lines to be printed in order. The caller holds mu, as for print and write.
 func (t *teller) put(at time.Time, rank Rank, lines []string) {
 	t.pending = append(t.pending, entry{at.Round(0).Truncate(time.Millisecond), rank, lines})
 	if t.timer == nil {
@@ -162,7 +162,7 @@ func (t *teller) print() {
 	}
 	slices.SortStableFunc(t.pending, func(a, b entry) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank, b.rank)) })
 	for _, p := range t.pending {
-		// Names and numbers are ours or etcd's; nothing of strangers is printed.
+		// Names and numbers come from this module or etcd; no untrusted text is printed.
 		offset := fmt.Sprintf("%7.3f", p.at.Sub(t.start).Seconds())
 		for _, line := range p.lines {
 			t.write(t.Style.Paint(story.Dim, offset) + "  " + line + "\n")

@@ -10,17 +10,17 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Candidacy is the life of one key, put together from the facts.
+// Candidacy is the lifetime of one key, composed from the facts.
 type Candidacy struct {
 	Name, Key string
 	Token     eldest.Token
-	// Won is when it won; zero: never.
+	// Won is when it won; zero means never.
 	Won time.Time
-	// Ended is the instant from which it counts as gone; zero: never. A process that is killed reports
-	// nothing, and of a deletion the old leader and the new one are notified in any order: such a tenure
-	// ends with the action. Told is when the candidate itself reported the end.
+	// Ended is the instant from which it counts as ended; zero means never. A process that is killed
+	// reports nothing, and the old leader and the new one are notified of a deletion in any order: such a
+	// tenure ends with the action. Told is when the candidate itself reported the end.
 	Ended, Told time.Time
-	// Action is what the demo did to end it, at Began; "" if it ended by itself.
+	// Action is the demo's action that ended it, at Began; "" if it ended by itself.
 	Action Action
 	Began  time.Time
 }
@@ -31,10 +31,10 @@ func (c *Candidacy) end(at time.Time) {
 	}
 }
 
-// candidacies returns all, in the order of their tokens. facts are in order.
+// candidacies returns all candidacies, in the order of their tokens. facts are in order.
 func candidacies(facts []Fact) []*Candidacy {
 	byToken := make(map[eldest.Token]*Candidacy)
-	// A first pass, because a report of a registration may carry a later time than what followed from it.
+	// A first pass, because the report of a registration may have a later time than its consequences.
 	for _, f := range facts {
 		if f.Kind == Registered || f.leads() && byToken[f.Token] == nil {
 			byToken[f.Token] = &Candidacy{Name: f.Participant, Key: f.Key, Token: f.Token}
@@ -49,7 +49,7 @@ func candidacies(facts []Fact) []*Candidacy {
 			if c.Won.IsZero() {
 				c.Won = f.At
 			}
-		case f.Kind == Status || f.Kind == Exited: // its token, if any, is that of another one
+		case f.Kind == Status || f.Kind == Exited: // its token, if any, is that of another candidacy
 			if c = leads[f.Participant]; c != nil {
 				delete(leads, f.Participant)
 				if c.end(f.At); f.Kind == Status {
@@ -75,15 +75,15 @@ func candidacies(facts []Fact) []*Candidacy {
 	return all
 }
 
-// leads reports whether the fact is that a participant leads.
+// leads reports whether the fact reports that a participant leads.
 func (f Fact) leads() bool { return f.Kind == Won || f.Kind == Status && f.Role == Leading }
 
-// Candidates returns the queue, by what has been reported, the oldest first.
+// Candidates returns the queue, according to the reports, the oldest first.
 func Candidates(facts []Fact) []*Candidacy {
 	return slices.DeleteFunc(candidacies(InOrder(facts)), func(c *Candidacy) bool { return !c.Ended.IsZero() })
 }
 
-// Leader returns the leader, by what has been reported, or nil.
+// Leader returns the leader, according to the reports, or nil.
 func Leader(facts []Fact) *Candidacy {
 	if queue := Candidates(facts); len(queue) > 0 && !queue[0].Won.IsZero() {
 		return queue[0]
@@ -100,19 +100,19 @@ func Tenures(facts []Fact) []*Candidacy {
 
 // Handover is the change from one leader to the next.
 type Handover struct {
-	// Action is what caused it; "" if the demo did nothing to cause it.
+	// Action is the cause; "" if no action of the demo was the cause.
 	Action   Action       `json:"action,omitempty"`
 	From     string       `json:"from"`
 	To       string       `json:"to,omitempty"`
 	OldToken eldest.Token `json:"old_token"`
 	NewToken eldest.Token `json:"new_token,omitempty"`
-	// TookMS is the time from the action (without one: from the end of the old tenure) to
-	// the successor's win, NeitherMS the part of it in which nobody led; in milliseconds.
+	// TookMS is the time from the action (without one: from the end of the old tenure) to the
+	// successor's win, NeitherMS the part of it without a leader; in milliseconds.
 	TookMS    float64 `json:"took_ms"`
 	NeitherMS float64 `json:"neither_ms"`
 
 	Took, Neither time.Duration `json:"-"`
-	// Told is how long after the action the old leader was notified; 0: it never was.
+	// Told is how long after the action the old leader was notified; 0 means never.
 	Told time.Duration `json:"-"`
 }
 
@@ -146,11 +146,11 @@ const (
 	CodeKilled = -1
 )
 
-// same are the kinds of facts that the oracle has by another name, and nothing more.
+// same are the kinds of facts that the oracle has under another name, without a difference.
 var same = map[Kind]oracle.Kind{Waiting: oracle.Moved, Suspended: oracle.Suspended, Resumed: oracle.Resumed, Settled: oracle.Settled}
 
-// Record writes facts, which are in order, as the oracle reads them; more, if not nil, adds what the
-// plan has of its own. Instants count from begin.
+// Record converts facts, which are in order, to the form that the oracle reads; more, if not nil,
+// adds the plan's own events. Instants count from begin.
 func (c Config) Record(begin time.Time, facts []Fact, more func(f Fact, tell func(oracle.Event))) *oracle.History {
 	h := &oracle.History{About: oracle.About{Recovery: c.Expiry()}}
 	joined, led := make(map[string]bool), make(map[string]eldest.Token) // by key, by participant
@@ -166,7 +166,7 @@ func (c Config) Record(begin time.Time, facts []Fact, more func(f Fact, tell fun
 			tell(oracle.Event{Kind: kind, Who: f.Participant, Code: code, Text: f.Cause})
 		}
 		token, leads := led[f.Participant]
-		// A report of a registration may carry a later time than what followed from it.
+		// The report of a registration may have a later time than its consequences.
 		if (f.Kind == Registered || f.Kind == Waiting || f.Kind == Won) && !joined[f.Key] {
 			joined[f.Key] = true
 			is(oracle.Joined, 0)
@@ -224,7 +224,7 @@ func (c Config) Limit(a Action) time.Duration {
 	return c.Expiry()
 }
 
-// Number puts the events of a history in order.
+// Number sorts and numbers the events of a history.
 func Number(h *oracle.History) {
 	slices.SortStableFunc(h.Events, func(a, b oracle.Event) int { return cmp.Compare(a.At, b.At) })
 	for i := range h.Events {

@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// Method is what the client asks for.
+// Method is the method of a request.
 type Method string
 
 // The methods.
@@ -32,28 +32,27 @@ const (
 // writes reports whether the method changes anything.
 func (m Method) writes() bool { return m != Get }
 
-// Outcome is what the client knows of an attempt.
+// Outcome is the result of an attempt, as far as the client can determine it.
 type Outcome string
 
 // The outcomes.
 const (
-	// Done: the service says that it was carried out.
+	// Done: the response confirms that it was carried out.
 	Done Outcome = "done"
-	// Refused: the service says that it was not.
+	// Refused: the response confirms that it was not carried out.
 	Refused Outcome = "refused"
-	// Open: neither is certain.
+	// Open: it is unknown whether it was carried out.
 	Open Outcome = "open"
-	// Failed: a read without an answer, whatever the reason. It changed nothing.
+	// Failed: a read without an answer, for any reason. It changed nothing.
 	Failed Outcome = "failed"
 )
 
-// Attempt is one call of the client's, made once. If it is to be tried again, that is another
-// attempt.
+// Attempt is one call of the client, made once. A retry is another attempt.
 type Attempt struct {
 	Event string `json:"event"` // "attempt"
-	// ID is the request id. Reads have one too; it is not sent.
+	// ID is the request id. Reads have one, too; it is not sent.
 	ID string `json:"id"`
-	// Begin is when it was sent, At when it was over.
+	// Begin is when it was sent, At when it ended.
 	Begin   time.Time  `json:"begin"`
 	At      time.Time  `json:"time"`
 	Node    string     `json:"node"` // that was called
@@ -62,28 +61,28 @@ type Attempt struct {
 	Value   string     `json:"value,omitempty"` // that was sent
 	Code    codes.Code `json:"-"`
 	Text    string     `json:"text,omitempty"`
-	Answer  string     `json:"status"` // Code in words
+	Answer  string     `json:"status"` // Code as text
 	Outcome Outcome    `json:"outcome"`
-	// Token and Revision are the receipt's; of a read only the revision is known.
+	// Token and Revision are the receipt's; a read has a revision only.
 	Token    eldest.Token `json:"token,omitempty"`
 	Revision int64        `json:"revision,omitempty"`
-	// Found is what a read returned; Missing says that a read, or a delete, was told
-	// that there is nothing.
+	// Found is what a read returned; Missing means that the response to a read, or to a delete, was
+	// that the key does not exist.
 	Found   string `json:"found,omitempty"`
 	Missing bool   `json:"missing,omitempty"`
-	// NotSent says that no connection came about: the node did not receive it.
+	// NotSent means that no connection was established: the node did not receive it.
 	NotSent bool `json:"not_sent,omitempty"`
 }
 
-// When is At.
+// When returns At.
 func (a Attempt) When() time.Time { return a.At }
 
-// reads reports whether the attempt says what was there: a read, or a delete that found
+// reads reports whether the attempt shows the content of the store: a read, or a delete that found
 // nothing to delete.
 func (a Attempt) reads() bool { return a.Missing || a.Method == Get && a.Outcome == Done }
 
-// Draw decides what is asked for. Every value is another one, so that what is read shows who
-// wrote it. Each step has logs of its own, so that none grows without bound.
+// Draw draws the request. Every value is unique, so that a value that is read identifies its write.
+// Each step has its own logs, so that none grows without bound.
 func Draw(a *Attempt, rng *rand.Rand, step int) {
 	const shared, logs = 8, 4
 	a.Key = fmt.Sprintf("key-%d", rng.IntN(shared))
@@ -99,11 +98,11 @@ func Draw(a *Attempt, rng *rand.Rand, step int) {
 	}
 }
 
-// Send sends the attempt once and fills in what becomes of it. It blocks until the answer
-// or the end of ctx, and returns the error that the call ended with.
+// Send sends the attempt once and fills in its result. It blocks until the answer or the end of
+// ctx, and returns the error of the call.
 func (a *Attempt) Send(ctx context.Context, conn grpc.ClientConnInterface, options ...grpc.CallOption) error {
 	kv := kvpb.NewKVClient(conn)
-	var to peer.Peer // stays empty where no connection was given the request
+	var to peer.Peer // stays empty if no connection received the request
 	options = append(options, grpc.Peer(&to))
 	a.Begin = time.Now().Round(0)
 	var answer interface{ GetReceipt() *kvpb.Receipt }
@@ -128,9 +127,9 @@ func (a *Attempt) Send(ctx context.Context, conn grpc.ClientConnInterface, optio
 	return err
 }
 
-// Ended fills in how the attempt ended: now, with a receipt or an error. sent is whether
-// a connection was given the request. A read that finds nothing is done; a delete that finds nothing
-// has found that, and did nothing.
+// Ended fills in how the attempt ended: now, with a receipt or an error. sent is whether a
+// connection received the request. A read that finds nothing is Done; a delete that finds nothing
+// has read that, and changed nothing.
 func (a *Attempt) Ended(receipt *kvpb.Receipt, err error, sent bool) {
 	a.At = time.Now().Round(0)
 	if receipt != nil {
@@ -153,15 +152,15 @@ func (a *Attempt) Ended(receipt *kvpb.Receipt, err error, sent bool) {
 }
 
 // refusedToConnect reports whether a status says that nobody listens at the address.
-// There is no code for that, only gRPC's text and the system's. A time limit that was
-// over before is none of these: a node that did not answer in time may be there.
+// There is no code for that, only the texts of gRPC and of the system. A time limit that was
+// exceeded does not count: a node that did not answer in time may exist.
 func refusedToConnect(st *status.Status) bool {
 	return st.Code() == codes.Unavailable &&
 		strings.HasPrefix(st.Message(), `connection error: desc = "transport: Error while dialing: `) &&
 		strings.Contains(st.Message(), syscall.ECONNREFUSED.Error())
 }
 
-// certainlyNot reports whether a status promises that nothing was applied.
+// certainlyNot reports whether a status guarantees that nothing was applied.
 func certainlyNot(st *status.Status) bool {
 	switch st.Code() {
 	case codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument:

@@ -13,13 +13,13 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// Audit judges a run by its evidence: what the demo did and the nodes reported (facts), what
-// the client was told (attempts), and everything that ever happened in etcd (changes, in order).
-// It is a function of its arguments: the order of facts and attempts does not matter, their
+// Audit judges a run by its evidence: what the demo did and the nodes reported (facts), the
+// responses to the client (attempts), and all changes that ever happened in etcd (changes, in
+// order). It is a function of its arguments: the order of facts and attempts does not matter, their
 // times do.
 //
-// Package oracle has the rules of the protocol. Here are those of the demo: that it did what it
-// says, and that its nodes came back and answered.
+// The rules of the protocol are in package oracle. The rules of the demo are here: that its faults
+// took effect, and that its nodes came back and answered.
 func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Config) []story.Verdict {
 	x := newEvidence(facts, attempts, changes)
 	h := x.history(cfg)
@@ -37,14 +37,14 @@ func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Conf
 	)
 }
 
-// AuditAttempts is the part of Audit that needs no demo: whether what clients were told
-// agrees with everything that ever happened in etcd (see Changes).
+// AuditAttempts is the part of Audit that needs no demo: whether the responses to clients agree
+// with all changes that ever happened in etcd (see Changes).
 func AuditAttempts(attempts []Attempt, changes []Change) []story.Verdict {
 	x := newEvidence(nil, attempts, changes)
 	return x.checkAttempts(x.history(Config{}))
 }
 
-// checkAttempts names the rules and counts what there was to judge.
+// checkAttempts names the rules and counts what was judged.
 func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
 	opened, applied := make(map[int64]bool), make(map[string]bool)
 	for _, e := range x.trail {
@@ -86,12 +86,12 @@ func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
 	}
 }
 
-// checkData: the data is what the trail says, change by change: nothing was written
-// without a record, and each record did what it says.
+// checkData checks that the data agrees with the trail, change by change: nothing was written
+// without a record, and each record had the effect that it describes.
 func (x *evidence) checkData() story.Verdict {
 	problems := slices.Clone(x.odd)
 	recorded, keys := make(map[int64]bool), make(map[string]bool)
-	before := make(map[string]string) // values, as the trail makes them
+	before := make(map[string]string) // the values that result from the trail
 	records := 0
 	for _, e := range x.trail {
 		if e.GetMethod() == kvpb.Record_METHOD_OPEN {
@@ -126,11 +126,11 @@ func (x *evidence) checkData() story.Verdict {
 // documented are the codes with which calls of this client may end.
 var documented = map[codes.Code]bool{
 	codes.OK: true, codes.NotFound: true, // the service's own
-	codes.Unavailable: true, codes.DeadlineExceeded: true, // no leader, or not any more
-	codes.Unknown: true, // etcd did not say whether it was done
+	codes.Unavailable: true, codes.DeadlineExceeded: true, // no leader, or it has lost leadership
+	codes.Unknown: true, // etcd's response does not show whether it was done
 }
 
-// checkAnswers: calls end with the codes that the documentation names.
+// checkAnswers checks that calls end with the documented codes.
 func (x *evidence) checkAnswers() story.Verdict {
 	var problems []string
 	counts := make(map[codes.Code]int)
@@ -144,8 +144,8 @@ func (x *evidence) checkAnswers() story.Verdict {
 		counts[codes.OK], counts[codes.NotFound], counts[codes.Unavailable], counts[codes.DeadlineExceeded], counts[codes.Unknown])
 }
 
-// checkForwarding: followers forwarded. (That every node answered whenever all agreed is what the plan has
-// waited for.)
+// checkForwarding checks that followers forwarded calls. (The plan itself has waited until every
+// node answered each time that all nodes agreed.)
 func (x *evidence) checkForwarding() story.Verdict {
 	leaders := make(map[eldest.Token]string)
 	agreed := 0

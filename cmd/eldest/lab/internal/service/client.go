@@ -13,18 +13,17 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// The rate of calls, and how many may be under way at a time.
+// The rate of calls, and how many may be in flight at a time.
 const (
 	pause = 8 * time.Millisecond // on average
 	most  = 2000
 )
 
-// client calls the nodes, each at random, whatever happens to them. It does not know which of
-// them leads. Calls come as if from many people who know nothing of each other: one that has no
-// answer yet holds up no other.
+// client calls the nodes, at random, in any state. It has no information about the leader. Calls
+// come as if from many independent clients: a call that has no answer yet delays no other call.
 type client struct {
 	tell     func(Attempt)
-	patience []time.Duration // one of them for each call
+	patience []time.Duration // the timeouts, of which each call has one
 
 	mu      sync.Mutex
 	targets []target // by node
@@ -35,10 +34,10 @@ type client struct {
 	life     context.Context // of the calls
 	abort    context.CancelFunc
 	all      sync.WaitGroup
-	underWay chan struct{} // one for each call
+	underWay chan struct{} // one element for each call in flight
 }
 
-// target is one process of a node as the client reaches it.
+// target is one process of a node, with the client's connection to it.
 type target struct {
 	name string
 	conn *grpc.ClientConn
@@ -51,13 +50,13 @@ func newClient(patience []time.Duration, tell func(Attempt)) *client {
 	return c
 }
 
-// reach tells the client where a node listens. A process that has ended is still called, in vain,
-// until its node listens again.
+// reach sets the address of a node. A process that has ended is still called, without success,
+// until the node's next process listens.
 func (c *client) reach(node int, name, address string) error {
 	conn, err := grpc.NewClient(address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
-		// What the client sends it sends once; see Attempt.
+		// The client sends each request once; see Attempt.
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
@@ -70,7 +69,7 @@ func (c *client) reach(node int, name, address string) error {
 	old := c.targets[node].conn
 	c.targets[node] = target{name, conn}
 	c.mu.Unlock()
-	if old != nil { // it is closed after the last call: their end must not be our doing
+	if old != nil { // it is closed after the last call, so that closing it ends no call
 		time.AfterFunc(2*slices.Max(c.patience), func() { _ = old.Close() })
 	}
 	return nil
@@ -82,8 +81,8 @@ func (c *client) begin() {
 	c.step++
 }
 
-// run calls until halt. All nodes must be reachable by then. All that is drawn is drawn here, one
-// by one, so that a seed makes one sequence of calls.
+// run makes calls until halt. All nodes must be reachable by then. All random choices are made
+// here, one by one, so that a seed gives one sequence of calls.
 func (c *client) run(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for n := 1; ; n++ {
@@ -98,7 +97,7 @@ func (c *client) run(seed uint64) {
 		a := Attempt{Event: "attempt", ID: fmt.Sprintf("r%d", n), Node: to.name}
 		Draw(&a, rng, step)
 		patience := c.patience[rng.IntN(len(c.patience))]
-		c.underWay <- struct{}{} // each is over in a bounded time
+		c.underWay <- struct{}{} // each call ends in a bounded time
 		c.all.Go(func() {
 			c.try(to.conn, &a, patience)
 			c.tell(a)
@@ -107,27 +106,26 @@ func (c *client) run(seed uint64) {
 	}
 }
 
-// try sends the attempt and fills in what becomes of it. Only its own time ends it, or abort.
+// try sends the attempt and fills in its result. Only its timeout or abort ends it.
 func (c *client) try(conn *grpc.ClientConn, a *Attempt, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(c.life, patience)
 	defer cancel()
-	_ = a.Send(ctx, conn) // the attempt says it
+	_ = a.Send(ctx, conn) // the attempt has the result
 }
 
-// halt ends the calling, and blocks until what is under way has come to its end. Halting twice
-// does nothing.
+// halt stops making calls, and blocks until the calls in flight have ended. It may be called again.
 func (c *client) halt() {
 	c.stop()
 	c.all.Wait()
 }
 
-// close breaks everything off, and closes all connections.
+// close aborts all calls, and closes all connections.
 func (c *client) close() {
 	c.abort()
 	c.halt()
 	for _, t := range c.targets {
 		if t.conn != nil {
-			_ = t.conn.Close() // nobody uses it any more
+			_ = t.conn.Close() // it is no longer used
 		}
 	}
 }

@@ -18,19 +18,19 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Change is one key that one etcd revision put or deleted. All else is somebody's report; this is
+// Change is one key that one etcd revision put or deleted. All other evidence is reports; this is
 // what etcd did.
 type Change = *clientv3.Event
 
 // evidenceTime bounds the reading of the changes.
 const evidenceTime = 30 * time.Second
 
-// Changes reads all that ever happened in etcd, in the order in which it happened. It
-// blocks until it has everything up to the present revision, or ctx ends.
+// Changes reads all changes that ever happened in etcd, in order. It blocks until it has everything
+// up to the present revision, or ctx ends.
 func Changes(ctx context.Context, client *clientv3.Client) ([]Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
 	defer cancel()
-	// Linearizable: nothing that was acknowledged to anybody is later than this.
+	// Linearizable: every change that was acknowledged to any client is included.
 	now, err := client.Get(ctx, "present")
 	if err != nil {
 		return nil, fmt.Errorf("reading the evidence: %w", err)
@@ -44,7 +44,7 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]Change, error) {
 			return nil, fmt.Errorf("reading the evidence: %w", err)
 		}
 		all = append(all, resp.Events...)
-		// A revision's changes come together, and each revision changes something.
+		// A revision's changes arrive together, and each revision changes something.
 		if n := len(all); n > 0 && all[n-1].Kv.ModRevision >= now.Header.Revision {
 			return all, nil
 		}
@@ -52,7 +52,7 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]Change, error) {
 	return nil, fmt.Errorf("reading the evidence: %w", context.Cause(ctx))
 }
 
-// evidence is all that is known of a run, in order.
+// evidence is all evidence of a run, in order.
 type evidence struct {
 	facts    []scenario.Fact // in the order of their times
 	attempts []Attempt       // in the order of their ends
@@ -63,7 +63,7 @@ type evidence struct {
 	data map[int64][]datum
 	// candidates are the changes of the election's keys, in order.
 	candidates []Change
-	// odd are findings that fit nowhere.
+	// odd describes changes that fit nowhere.
 	odd []string
 }
 
@@ -83,7 +83,7 @@ func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *e
 		case isData:
 			x.data[c.Kv.ModRevision] = append(x.data[c.Kv.ModRevision], datum{key, string(c.Kv.Value), deleted})
 		case strings.HasPrefix(name, space.Trail()):
-			// The trail is only ever added to.
+			// Records are only added to the trail.
 			switch e, err := space.ParseEntry(c.Kv); {
 			case deleted:
 				x.odd = append(x.odd, "the record "+name+" was deleted")
@@ -97,7 +97,7 @@ func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *e
 		case strings.HasPrefix(name, Election+"/"):
 			x.candidates = append(x.candidates, c)
 		case strings.HasPrefix(name, mailboxes), name == keys.Newest(Election):
-			// A node can be asked to requeue or to drain, and says so; that is no data.
+			// Request keys of nodes and the pointer to the newest candidate are not data.
 		default:
 			x.odd = append(x.odd, "somebody wrote "+name)
 		}
@@ -110,8 +110,8 @@ var methods = map[Method]kvpb.Record_Method{
 	Put: kvpb.Record_METHOD_PUT, Append: kvpb.Record_METHOD_APPEND, Delete: kvpb.Record_METHOD_DELETE,
 }
 
-// history writes the evidence as the oracle reads it: a write of the store is a record of
-// the trail (checkData compares the records with the data), and an instant is the wall clock's.
+// history converts the evidence to the form that the oracle reads: a write of the store is a record of the
+// trail (checkData compares the records with the data), and an instant is one of the wall clock.
 func (x *evidence) history(cfg Config) *oracle.History {
 	var begin time.Time
 	switch {
@@ -151,7 +151,7 @@ func (x *evidence) history(cfg Config) *oracle.History {
 			tell(a.Begin, e)
 			e.Kind, e.Text = oracle.Unclear, ""
 			switch a.Outcome {
-			case Done: // a receipt without a revision or token is as wrong as one with others
+			case Done: // a receipt without a revision or token is as wrong as one with other values
 				e.Kind, e.Commit, e.Token = oracle.Acked, cmp.Or(a.Revision, -1), cmp.Or(int64(a.Token), -1)
 			case Refused:
 				e.Kind = oracle.Refused
@@ -166,8 +166,8 @@ func (x *evidence) history(cfg Config) *oracle.History {
 	return h
 }
 
-// read names the write that an attempt read: that of the revision that it was told, if
-// what it read was written then.
+// read names the write that an attempt read: that of the revision in the response, if it wrote the
+// value in the response.
 func (x *evidence) read(a Attempt, ids map[int64]string) string {
 	if a.Missing {
 		return ""
@@ -175,15 +175,15 @@ func (x *evidence) read(a Attempt, ids map[int64]string) string {
 	if id := ids[a.Revision]; id != "" && slices.Contains(x.data[a.Revision], datum{key: a.Key, value: a.Found}) {
 		return id
 	}
-	return fmt.Sprintf("%s of revision %d", short(a.Found), a.Revision) // no write is named like this
+	return fmt.Sprintf("%s of revision %d", short(a.Found), a.Revision) // no write has such a name
 }
 
-// wanted says what was asked for, or done.
+// wanted describes what was requested, or done.
 func wanted(method kvpb.Record_Method, key, value string) string {
 	return fmt.Sprintf("%s of %q: %s", strings.ToLower(strings.TrimPrefix(method.String(), "METHOD_")), key, short(value))
 }
 
-// short is a value in a few words: equal values have the same, others do not.
+// short shortens a value: equal values give equal texts, different values different ones.
 func short(value string) string {
 	if len(value) > 100 {
 		return fmt.Sprintf("%d bytes (SHA-256 %x)", len(value), sha256.Sum256([]byte(value)))

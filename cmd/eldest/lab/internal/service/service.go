@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// What the command starts from, and the limits of a run.
+// The defaults of the command, and the limits of a run.
 const (
 	DefaultTTL    = 3 * time.Second
 	DefaultRounds = 1
@@ -22,19 +22,19 @@ const (
 	maxRounds = 1000
 )
 
-// nodes is how many there are, and members: each node has its own.
+// nodes is the number of nodes, and of members: each node has its own member.
 const nodes = 3
 
-// Config says what to show. Members are as many as there are nodes.
+// Config configures a run. There are as many members as nodes.
 type Config struct {
 	scenario.Config
 	// Rounds is how often the steps are carried out.
 	Rounds int
-	// Seed chooses what the client asks for and where. What the machine does meanwhile it does not repeat.
+	// Seed determines the client's requests and the nodes that it calls, but not the machine's timing.
 	Seed uint64
 }
 
-// check refuses what makes no run, and rounds the TTL as etcd does.
+// check refuses an invalid Config, and rounds the TTL as etcd does.
 func (c *Config) check() error {
 	if err := c.Check(maxTTL); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// certain is how long a node that is partitioned may count on its lease. A renewal may get
-// through for as long as its member believes in the leader of etcd that it had.
+// certain is how long a node whose member is partitioned may rely on its lease. A renewal may
+// succeed until the member has detected that it has lost etcd's leader.
 func (c Config) certain() time.Duration { return c.TTL + scenario.Election }
 
 // Election is the name of the election in which the nodes are candidates.
@@ -56,22 +56,22 @@ const Election = "shop"
 // Listening means that the node takes calls at Address.
 const Listening scenario.Kind = "listening"
 
-// Status is that of package scenario, for those who read the reports of nodes.
+// Status is that of package scenario, for packages that read the reports of nodes.
 const Status = scenario.Status
 
-// Probed means that a read through Member that needs a majority was OK or not.
+// Probed means that a read through Member that requires a majority was OK or not.
 const Probed scenario.Kind = "probe"
 
-// The roles of nodes beside scenario.Leading, as they report them.
+// The roles that nodes report, in addition to scenario.Leading.
 const (
 	following = "following"
 	unknown   = "unknown"
 )
 
-// plan is the plan of a run, with the client that calls the nodes, what that was told, and what
-// etcd says happened.
+// plan is the plan of a run, with the client that calls the nodes, the responses that it received,
+// and the changes in etcd.
 //
-// Its methods are for one goroutine, but for note.
+// Its methods are not safe for concurrent use, except note.
 type plan struct {
 	*scenario.Demo
 	cfg      Config
@@ -79,27 +79,27 @@ type plan struct {
 	attempts scenario.History[Attempt]
 	changes  []Change
 	rows     []Row             // of the faults that are over
-	said     map[string]string // what each node reported last, for the words
+	said     map[string]string // the last report of each node, for the texts
 }
 
-// Run shows the service: see scenario.Run. It returns scenario.ErrInvalid before anything was started.
+// Run runs the demo: see scenario.Run. It returns scenario.ErrInvalid before anything is started.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
 	p := &plan{cfg: cfg, said: make(map[string]string)}
-	// Some calls give up soon, some outlast a change of leader.
+	// Some calls have a short timeout, some outlast a change of leader.
 	p.client = newClient([]time.Duration{500 * time.Millisecond, cfg.TTL / 2, 2 * cfg.TTL}, p.note)
 	return scenario.Run(ctx, cfg.Config, p, 7)
 }
 
-// note records what became of a call. Safe for concurrent use.
+// note records the result of a call. Safe for concurrent use.
 func (p *plan) note(a Attempt) {
 	p.attempts.Add(a)
 	p.Note(a, a.line())
 }
 
-// Perform carries the plan out, and reads what etcd says of it.
+// Perform carries out the plan, and reads the changes from etcd.
 func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 	p.Demo = d
 	defer p.client.close()
@@ -113,7 +113,7 @@ func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p.client.halt() // unless the plan came to its end
+	p.client.halt() // in case the plan was not completed
 	var err error
 	p.changes, err = Changes(ctx, p.Client())
 	return errors.Join(broken, err)
@@ -137,7 +137,7 @@ func (p *plan) perform(ctx context.Context) error {
 			}
 			return p.settle(ctx, began)
 		}
-		// The client goes on meanwhile, and people may be reading.
+		// A pause for readers, in which the client continues.
 		if err = scenario.Sleep(ctx, p.TTL/3); err == nil {
 			err = p.Step(ctx, s)
 		}
@@ -173,7 +173,7 @@ func (p *plan) steps() []scenario.Step {
 	}
 }
 
-// begin starts the nodes one by one, so that the first one leads, and the client when they all
+// begin starts the nodes one by one, so that the first one leads, and the client when all nodes
 // agree.
 func (p *plan) begin(ctx context.Context) error {
 	for i := range nodes {
@@ -196,7 +196,7 @@ func (p *plan) begin(ctx context.Context) error {
 	return p.settle(ctx, time.Now())
 }
 
-// settle ends a step: all nodes agree, the client has called often enough since the step began, and
+// settle ends a step: all nodes agree, the client has made enough calls since the step began, and
 // then each node has answered.
 func (p *plan) settle(ctx context.Context, began time.Time) error {
 	if _, err := p.agreed(ctx); err != nil {
@@ -205,7 +205,7 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 	if err := p.awaitAttempts(ctx, "the client calls", 4*enough, func(a Attempt) bool { return a.Begin.After(began) }); err != nil {
 		return err
 	}
-	t, err := p.agreed(ctx) // still, or again
+	t, err := p.agreed(ctx) // they agree still, or again
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	// Calls that began in the step end now; the latest of them are not in its row.
+	// The row has the calls that have ended until now; the latest calls of the step are not in it.
 	if row, ok := newEvidence(p.Facts(), p.attempts.Facts(), nil).row(); ok {
 		p.rows = append(p.rows, row)
 		p.Say(scenario.Margin + row.words(p.Style))
@@ -228,14 +228,14 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// tenure is a leader, by what the nodes report.
+// tenure is a leader, according to the nodes' reports.
 type tenure struct {
 	*scenario.Participant
 	token eldest.Token
 	key   string
 }
 
-// agreed blocks until all nodes agree on a leader, by their last reports, and returns it.
+// agreed blocks until all nodes agree on a leader, in their last reports, and returns it.
 func (p *plan) agreed(ctx context.Context) (t *tenure, err error) {
 	err = p.Await(ctx, "all nodes agree on a leader", func(facts []scenario.Fact) bool {
 		t = nil
@@ -273,7 +273,7 @@ func (p *plan) awaitAttempts(ctx context.Context, what string, number int, match
 	})
 }
 
-// Summary is what --json ends with.
+// Summary is the last object that --json prints.
 type Summary struct {
 	scenario.Result
 	Seed   uint64 `json:"seed"`
@@ -285,7 +285,7 @@ func (p *plan) Check(facts []scenario.Fact) []story.Verdict {
 	return Audit(facts, p.attempts.Facts(), p.changes, p.cfg)
 }
 
-// Summary words what was found.
+// Summary returns the results, as an object and as text.
 func (p *plan) Summary(_ []scenario.Fact, r scenario.Result) scenario.Summary {
 	var lines []string
 	for _, r := range p.rows {

@@ -58,7 +58,7 @@ func TestWhatAnErrorSays(t *testing.T) {
 	}
 }
 
-// What gRPC says of a port at which nobody listens.
+// The error of gRPC for a port at which no process listens is recognized.
 func TestNotSentIsRecognized(t *testing.T) {
 	c := newClient([]time.Duration{time.Second}, nil)
 	defer c.close()
@@ -73,7 +73,7 @@ var begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
 
-// put is a key that a revision created, del one that it deleted.
+// put is the change of a key that a revision created, del of one that it deleted.
 func put(rev int64, key, value string) Change {
 	return &clientv3.Event{Kv: &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value), ModRevision: rev, CreateRevision: rev, Version: 1}}
 }
@@ -84,7 +84,7 @@ func del(rev int64, key string) Change {
 
 // record is a record of the tenure with token 2, of shop/a.
 func record(rev int64, method kvpb.Record_Method, id, key, value string) Change {
-	text, _ := proto.Marshal(&kvpb.Record{Method: method, RequestId: id, Key: key, Value: []byte(value), Token: 2, LeaderKey: "shop/a"}) // of our own
+	text, _ := proto.Marshal(&kvpb.Record{Method: method, RequestId: id, Key: key, Value: []byte(value), Token: 2, LeaderKey: "shop/a"}) // our own type can be encoded
 	return put(rev, fmt.Sprintf("%s%d", kv.SpaceOf(Election).Trail(), rev), string(text))
 }
 
@@ -107,7 +107,7 @@ func inOrder(changes []Change) []Change {
 	return changes
 }
 
-// Each verdict asks the rules that it names.
+// Each verdict applies the rules that it names.
 func TestRulesAreAsked(t *testing.T) {
 	ask := func(id string, m Method, value string, o Outcome, revision int64) Attempt {
 		return Attempt{ID: id, Begin: at(10 * int(revision)), At: at(10*int(revision) + 1), Method: m, Key: "k", Value: value, Outcome: o, Token: 2, Revision: revision}
@@ -138,7 +138,7 @@ func TestRulesAreAsked(t *testing.T) {
 	}
 }
 
-// What the client was told and what etcd did is written as the oracle reads it, which tests its rules.
+// The responses to the client and the changes in etcd are converted for the oracle, which tests its rules.
 func TestHistory(t *testing.T) {
 	attempt := func(id string, ms int, m Method, value string, o Outcome, more func(*Attempt)) Attempt {
 		a := Attempt{ID: id, Begin: at(ms), At: at(ms + 1), Node: "n1", Method: m, Key: "k", Value: value, Outcome: o}
@@ -151,7 +151,7 @@ func TestHistory(t *testing.T) {
 		return func(a *Attempt) { a.Found, a.Revision = found, revision }
 	}
 	x := newEvidence([]scenario.Fact{{At: begin}}, []Attempt{
-		attempt("r3", 90, Get, "", Failed, nil), // says nothing
+		attempt("r3", 90, Get, "", Failed, nil), // is no evidence
 		attempt("w1", 10, Put, "x", Done, func(a *Attempt) { a.Token, a.Revision = 2, 4 }),
 		attempt("w2", 20, Append, "y", Done, nil), // without a receipt
 		attempt("w3", 30, Delete, "", Open, nil),
@@ -187,8 +187,8 @@ func TestHistory(t *testing.T) {
 	}, h.Changes)
 }
 
-// The data is what the trail says, and nothing else is written: the good run with changes in the place of
-// those of some revision.
+// The data agrees with the trail, and nothing else is written: in the good run the changes of some
+// revision are replaced.
 func TestData(t *testing.T) {
 	require.True(t, newEvidence(nil, nil, good()).checkData().OK)
 	for _, bad := range []struct {
@@ -203,7 +203,7 @@ func TestData(t *testing.T) {
 		{"revision 6 did not do what its record says", []Change{record(6, kvpb.Record_METHOD_DELETE, "w3", "k", ""), put(6, data("k"), "xy")}},
 		{"revision 4 has two records", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "x"), record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
 		{"somebody wrote elsewhere", []Change{put(8, "elsewhere", "x")}},
-		{"", []Change{put(8, "/eldest/ask/shop/1f", "x")}}, // a node is asked to requeue
+		{"", []Change{put(8, "/eldest/ask/shop/1f", "x")}}, // a request to a node to requeue
 		{"somebody wrote /eldest/ask/shops/1f", []Change{put(8, "/eldest/ask/shops/1f", "x")}},
 		{"the record /kv/shop/trail/1 was deleted", []Change{del(8, "/kv/shop/trail/1")}},
 		{"not a record of the trail", []Change{put(8, "/kv/shop/trail/x", "x")}},
@@ -220,8 +220,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// fault is a run with one fault after which all agreed again, with three calls of each node in it, some of
-// which failed, and one after it; and with what has been altered.
+// fault returns a run with one fault after which all nodes agreed again. Each node received three
+// calls in it, some of which failed, and one after it. alter, if not nil, changes the evidence.
 func fault(action scenario.Action, alter func(*evidence)) *evidence {
 	status := func(ms int, node, role string, token eldest.Token) scenario.Fact {
 		return scenario.Fact{At: at(ms), Kind: scenario.Status, Participant: node, Role: role, Token: token}
@@ -248,9 +248,9 @@ func fault(action scenario.Action, alter func(*evidence)) *evidence {
 	return x
 }
 
-// What the checks of this package must find.
+// The violations that the checks of this package must find.
 func TestBadRunsAreCaught(t *testing.T) {
-	cfg := Config{Config: scenario.Config{TTL: 2 * time.Second}} // a hand-over takes 1 s, one after the end of a lease 9 s
+	cfg := Config{Config: scenario.Config{TTL: 2 * time.Second}} // a hand-over may take 1 s, one after the expiry of a lease 9 s
 	faults := func(x *evidence) story.Verdict { return x.checkFaults() }
 	back := func(x *evidence) story.Verdict { return x.checkReturn(x.history(cfg), cfg) }
 	const none = "INVALID: there was no"
@@ -284,7 +284,7 @@ func TestBadRunsAreCaught(t *testing.T) {
 	}
 	require.NotContains(t, faults(good).Problems, none+" kill")
 	require.Len(t, faults(good).Problems, 4, "the other faults")
-	for _, v := range Audit(nil, nil, nil, cfg) { // without material
+	for _, v := range Audit(nil, nil, nil, cfg) { // without evidence
 		require.False(t, v.OK, v.Name)
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// enough attempts must have been made during a fault for it to show anything.
+// enough is how many attempts must have been made during a fault for it to show anything.
 const enough = 5
 
-// faults are the actions that the demo is about.
+// faults are the actions that count as faults.
 var faults = []scenario.Action{scenario.Resign, scenario.Kill, scenario.Suspend, scenario.Cut, scenario.CutFollower}
 
 func isFault(a scenario.Action) bool { return slices.Contains(faults, a) }
 
-// span is the time of one fault, from the action to when all agreed again.
+// span is the time of one fault, from the action until all nodes agreed again.
 type span struct {
 	scenario.Fact // the action
 	settled       time.Time
-	attempts      []Attempt // that were begun in it
+	attempts      []Attempt // that began in it
 }
 
 func (x *evidence) spans() []*span {
@@ -53,8 +53,8 @@ func (s *span) count(match func(Attempt) bool) int {
 	return n
 }
 
-// checkFaults: there was each fault, and it made itself felt while the client called. (That it took effect
-// is what the plan has waited for.) A run without has shown nothing, whatever else it shows.
+// checkFaults checks that each fault occurred, and that calls failed while the client made them.
+// (The plan itself has waited until it took effect.) A run without a fault has shown nothing.
 func (x *evidence) checkFaults() story.Verdict {
 	var problems []string
 	seen := make(map[scenario.Action]int)
@@ -67,7 +67,7 @@ func (x *evidence) checkFaults() story.Verdict {
 		if len(s.attempts) < enough {
 			lack("the client made only %s", story.Count(len(s.attempts), "attempt"))
 		}
-		// A resignation is made to be noticed as little as possible.
+		// A resignation is meant to disturb calls as little as possible.
 		failed := func(a Attempt) bool {
 			return a.Outcome != Done && (s.Action != scenario.CutFollower || a.Node == s.Participant)
 		}
@@ -85,7 +85,7 @@ func (x *evidence) checkFaults() story.Verdict {
 		story.Count(seen[scenario.Cut], "leader"), story.Count(seen[scenario.CutFollower], "follower"))
 }
 
-// checkReturn: after each fault the service is back in time, and no leader lost its place without one.
+// checkReturn checks that the service is back in time after each fault, and no leader is lost without one.
 func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
 	problems := story.Texts(oracle.InTime(h), oracle.I1(h))
 	for _, c := range scenario.Handovers(x.facts) {
@@ -111,20 +111,20 @@ func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
 	return story.Judge("the service comes back in time", len(spans), problems, "%s", story.Count(len(spans), "fault"))
 }
 
-// Row is what one fault did to the service. Where the leader stayed there is no hand-over but From.
+// Row is the effect of one fault on the service. If the leader stayed, the hand-over has only From.
 type Row struct {
 	scenario.Handover
 	// SilenceMS is the longest time in which the client had no answer from any node, in milliseconds.
 	SilenceMS float64 `json:"silence_ms"`
-	// What became of the calls that were begun during the fault. Refused and Open are
-	// writes, Failed are reads.
+	// The results of the calls that began during the fault. Refused and Open are writes, Failed are
+	// reads.
 	Done    int `json:"done"`
 	Refused int `json:"refused"`
 	Open    int `json:"open"`
 	Failed  int `json:"failed"`
 }
 
-// row sums the last fault up, when all have agreed again; false if there was none.
+// row summarizes the last fault, when all nodes have agreed again; ok is false if there was none.
 func (x *evidence) row() (r Row, ok bool) {
 	spans := x.spans()
 	if len(spans) == 0 {
@@ -149,7 +149,7 @@ func (x *evidence) row() (r Row, ok bool) {
 	return r, true
 }
 
-// words is a row for people.
+// words formats a row as text.
 func (r Row) words(style story.Style) string {
 	what := map[scenario.Action]string{scenario.Resign: "stopped", scenario.Kill: "was killed", scenario.Suspend: "was suspended"}[r.Action]
 	if what == "" {

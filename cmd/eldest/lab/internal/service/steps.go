@@ -13,8 +13,8 @@ import (
 
 func nodeName(index int) string { return fmt.Sprintf("n%d", index+1) }
 
-// start starts a node's process, which reaches its own member only, and blocks until it
-// listens and the client knows where.
+// start starts a node's process, which reaches its own member only, and blocks until it listens and
+// the client has its address.
 func (p *plan) start(ctx context.Context, index int) error {
 	name := nodeName(index)
 	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Start, Participant: name, Member: p.Member(index).Name})
@@ -25,7 +25,7 @@ func (p *plan) start(ctx context.Context, index int) error {
 	return p.client.reach(index, name, f.Address)
 }
 
-// fault makes a step of an action against the leader: it is told, and done.
+// fault makes a step of an action against the leader, which is reported and carried out.
 func (p *plan) fault(action scenario.Action, do func(context.Context, *tenure) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		leader, err := p.agreed(ctx)
@@ -59,12 +59,12 @@ func (p *plan) end(sig syscall.Signal) func(context.Context, *tenure) error {
 	}
 }
 
-// asleep is how long a suspended leader is left so beside its successor, at least: longer
-// than the least patient call.
+// asleep is how long a leader at least stays suspended while its successor leads: longer than the
+// shortest timeout of a call.
 const asleep = 700 * time.Millisecond
 
-// suspend: the leader's process is stopped, and somebody deletes its key. When another node has
-// led for a while it goes on, with a lease that is still valid.
+// suspend: the leader's process is stopped, and an operator deletes its key. When another node has
+// led for a while the process is resumed, with a lease that is still valid.
 func (p *plan) suspend(ctx context.Context, old *tenure) error {
 	if err := old.Suspend(); err != nil {
 		return fmt.Errorf("suspend %s: %w", old.Name, err)
@@ -76,7 +76,7 @@ func (p *plan) suspend(ctx context.Context, old *tenure) error {
 	if err := p.succeeded(ctx, old); err != nil {
 		return err
 	}
-	// Meanwhile calls wait for it, as does the news of its end; its lease must outlast that.
+	// Meanwhile calls to it wait, as does the notification of its end; its lease must outlast that.
 	if err := scenario.Sleep(ctx, max(p.TTL/4, asleep)); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (p *plan) cutLeader(ctx context.Context, old *tenure) error {
 
 // cutFollower: the same with a follower's member. The leader stays.
 func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
-	// One whose member does not lead etcd, so that the leader notices nothing at all.
+	// A follower whose member does not lead etcd, so that the leader is not affected.
 	var follower *scenario.Participant
 	for i := range nodes {
 		if n := p.Participant(nodeName(i)); n != leader.Participant && !p.Leads(ctx, i, scenario.Election) {
@@ -123,7 +123,7 @@ func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
 	})
 }
 
-// cut partitions a node's member, shows that it is partitioned, waits, and heals.
+// cut partitions a node's member, proves the partition, waits, and heals it.
 func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() error) error {
 	if err := p.Cut(ctx, n.Member); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() err
 	return p.probe(ctx, n, true)
 }
 
-// probe asks the node's member for what it cannot answer without a majority, until it answers, or
-// does not, as expected, and tells that. So a partition that separates nothing is found.
+// probe sends the node's member a request that requires a majority, until it is answered, or not
+// answered, as expected, and reports the result. This detects a partition without effect.
 func (p *plan) probe(ctx context.Context, n *scenario.Participant, want bool) error {
 	if err := inject.Answers(ctx, p.Each[n.Member.Index], want, scenario.Election); err != nil {
 		return fmt.Errorf("%s is not partitioned as it should be: %w", n.Member.Name, err)
@@ -167,8 +167,8 @@ func (p *plan) succeeded(ctx context.Context, old *tenure) error {
 	})
 }
 
-// awaitNeither blocks until a node reports that it is neither, after it led or followed in
-// the tenure with the token, and returns since when.
+// awaitNeither blocks until a node reports that it neither leads nor follows, after it led or
+// followed in the tenure with the token, and returns since when.
 func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token) (since time.Time, err error) {
 	err = p.Await(ctx, node+" is neither leader nor follower", func(facts []scenario.Fact) bool {
 		was := scenario.Last(facts, func(f scenario.Fact) bool {
@@ -189,7 +189,7 @@ func (p *plan) leave(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.client.halt() // first: the nodes that it called were there to answer
+	p.client.halt() // first, so that the nodes that it called can answer
 	var all []scenario.Fact
 	for i := range nodes {
 		if name := nodeName(i); name != leader.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// Words says how a fact is told.
+// Words returns the line that reports a fact.
 func (p *plan) Words(f scenario.Fact) scenario.Line {
 	l := scenario.Line{Who: f.Participant}
 	say := func(ink story.Ink, format string, args ...any) { l.Ink, l.Text = ink, fmt.Sprintf(format, args...) }
@@ -25,7 +25,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		case f.Role == following:
 			say(story.Cyan, "follows %s, token %d", f.Leader, f.Token)
 			l.Why = "it forwards calls as they came, one hop and no more, and does not repeat them"
-		case before != "" && before != unknown: // the reasons change on the way
+		case before != "" && before != unknown: // the reason may change meanwhile
 			say(story.Yellow, "is neither leader nor follower: %s", f.Reason)
 			l.Why = "calls wait until it knows who leads, until their own deadline"
 		}
@@ -50,21 +50,21 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	return l
 }
 
-// line tells the first failure of its kind in a step. There may be many.
+// line returns the line of a failure. A step prints only the first one of each kind, as there may be many.
 func (a Attempt) line() scenario.Line {
 	if a.Outcome == Done || a.Code == 0 || a.Missing { // there was nothing to delete
 		return scenario.Line{}
 	}
 	l := scenario.Line{Rank: scenario.Seen, Who: "client", Ink: story.Yellow, Once: a.Answer + " " + string(a.Outcome)}
 	if a.NotSent {
-		l.Once = "not sent" // whatever was asked for
+		l.Once = "not sent" // with any method
 		l.Text = fmt.Sprintf("%s through %s: nobody listens at its port, nothing was sent", a.Method, a.Node)
 		l.Why = "a node's port is closed with its process, until the next one listens; other nodes take calls meanwhile"
 		return l
 	}
 	certainty := map[Outcome]string{Open: "whether it was done is open", Refused: "it was not done", Failed: "nothing was read"}[a.Outcome]
 	l.Text = fmt.Sprintf("%s through %s: %s, %s", a.Method, a.Node, a.Answer, certainty)
-	// The text is gRPC's or ours; control characters in it would be a surprise.
+	// The text is gRPC's or this module's; it should not have control characters.
 	l.More = strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '

@@ -13,30 +13,30 @@ import (
 	"github.com/eldest-io/eldest/curator"
 )
 
-// call is one call of a client's and how it ended.
+// call is one call of a client, and how it ended.
 type call struct {
 	id     string
 	greedy bool
-	// kind is what was called, route how; node was connected to, "" if none was.
+	// kind is the kind of call, route its route, node the node that it was connected to, "" if none.
 	kind, route, node string
 	begin, at         time.Time
-	// limit is how long it could have waited: its deadline, or what a node waits at most.
+	// limit is how long it could have waited: until its deadline, or a node's maximum wait.
 	limit time.Duration
 	code  codes.Code
 	text  string
-	// lost: the answer has a LostLeadership; nothing: that says that nothing was applied.
+	// lost: the answer has a LostLeadership; nothing: that has nothing_applied.
 	lost, nothing bool
-	// acknowledged are the writes that a stream was told of before it ended.
+	// acknowledged is the number of writes that a stream acknowledged before it ended.
 	acknowledged int
 }
 
-// of is the context of a call that carries its name and its deadline.
+// of returns the context of a call, with the call's id and deadline.
 func of(ctx context.Context, c *call, limit time.Duration) (context.Context, context.CancelFunc) {
 	c.begin, c.limit = time.Now(), min(limit, curator.DefaultWait)
 	return context.WithTimeout(metadata.AppendToOutgoingContext(ctx, witness.CallKey, c.id), limit)
 }
 
-// ended fills in what the caller was told.
+// ended fills in the response to the caller.
 func (c *call) ended(err error) {
 	c.at = time.Now()
 	c.code, c.text = status.Code(err), status.Convert(err).Message()
@@ -44,18 +44,18 @@ func (c *call) ended(err error) {
 	c.lost, c.nothing = lost, detail.GetNothingApplied()
 }
 
-// slack is how much earlier than at its limit a call may end.
+// slack is how much earlier than its limit a call may end.
 const slack = 100 * time.Millisecond
 
-// class says what became of a call, for the counts. wrong is what was promised and not
-// kept; "" is nothing. begun is how often a handler was given the call.
+// class returns the class of a call's result, for the counts, or in wrong the guarantee that was
+// broken. begun is how often a handler received the call.
 //
 // A call could have waited, and was refused instead, if
-//   - it ended UNAVAILABLE with the word that nothing was applied,
-//   - no handler was given it (a handler that was may say so itself, and its call cannot
-//     be sent a second time),
-//   - the node that answered was not about to stop itself, and
-//   - neither its deadline nor what a node waits at most had passed.
+//   - it ended UNAVAILABLE with nothing_applied,
+//   - no handler received it (a handler may return that itself, and its call cannot be sent a
+//     second time),
+//   - the node that answered was not stopping, and
+//   - neither its deadline nor a node's maximum wait had passed.
 func (c *call) class(begun int, at outage) (class, wrong string) {
 	switch {
 	case begun > 1:
@@ -72,7 +72,7 @@ func (c *call) class(begun int, at outage) (class, wrong string) {
 		return "done", "" // only reads and deletions
 	case codes.InvalidArgument, codes.Canceled:
 		if c.greedy {
-			return "done", "" // what was too large, or was given up
+			return "done", "" // too large, or cancelled
 		}
 	case codes.DeadlineExceeded:
 		return "deadline passed", ""

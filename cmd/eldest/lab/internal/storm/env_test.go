@@ -27,7 +27,7 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// storm is one storm. Its lock guards all that changes.
+// storm is one storm. mu guards everything that changes.
 type storm struct {
 	t         *testing.T
 	binary    string
@@ -37,10 +37,10 @@ type storm struct {
 	etcd      *clientv3.Client
 	begin     time.Time
 	spawner   *offspring.Spawner
-	rng       *rand.Rand // the faults'
+	rng       *rand.Rand // of the faults
 	workers   int
 
-	faults  sync.WaitGroup // of faults that go on
+	faults  sync.WaitGroup // of faults in progress
 	clients sync.WaitGroup
 
 	mu        sync.Mutex
@@ -54,11 +54,11 @@ type storm struct {
 	problems  []string
 }
 
-// newStorm starts etcd and the nodes, and returns when one leads.
+// newStorm starts etcd and the nodes, and returns when a node leads.
 func newStorm(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
 	t.Helper()
 	binary := build(t)
-	const election = 500 * time.Millisecond // a busy machine must not cost etcd its leader
+	const election = 500 * time.Millisecond // etcd must keep its leader on a busy machine
 	starting, cancel := context.WithTimeout(context.Background(), 3*lifetime)
 	defer cancel()
 	cluster, err := etcdtest.New(starting, etcdtest.Config{Members: 3, Heartbeat: election / 10, Election: election})
@@ -83,7 +83,7 @@ func newStorm(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
 	return s
 }
 
-// build builds the command with the witness in it.
+// build builds the command with package witness.
 func build(t *testing.T) string {
 	t.Helper()
 	const kvpb = `"github.com/eldest-io/eldest/curator/kv/kvpb"`
@@ -104,7 +104,7 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// routes are a client's own connections: to each node, and where the resolvers lead.
+// routes returns a client's own connections: to each node, and to the resolvers' targets.
 func (s *storm) routes(resolved bool) []route {
 	var routes []route
 	var addresses []string
@@ -125,8 +125,8 @@ func (s *storm) routes(resolved bool) []route {
 	return routes
 }
 
-// dial connects as a client does that wants an answer: it comes back by itself, waits
-// until there is a connection, and sends nothing twice.
+// dial connects as a client that needs an answer: it reconnects by itself, waits until there is a
+// connection, and sends nothing twice.
 func (s *storm) dial(target string, options ...grpc.DialOption) *grpc.ClientConn {
 	conn, err := grpc.NewClient(target, append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(), grpc.WithDisableRetry(),
@@ -140,8 +140,8 @@ func (s *storm) dial(target string, options ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// run has clients call for so long, under faults or not, waits until the last call has
-// ended, and returns everything that happened in etcd.
+// run makes clients call for so long, with faults or without, waits until the last call has ended,
+// and returns everything that happened in etcd.
 func (s *storm) run(lasts time.Duration, faulty bool) []service.Change {
 	modest, greedy := s.routes(true), s.routes(false)
 	s.begin = time.Now()
@@ -151,7 +151,7 @@ func (s *storm) run(lasts time.Duration, faulty bool) []service.Change {
 	s.greedy(ctx, greedy)
 	if faulty {
 		s.applyFaults(lasts)
-	} else { // so many attempts that each kind of them is among them
+	} else { // so many attempts that they include each kind
 		s.await(lifetime+lasts, func() bool { return time.Since(s.begin) > lasts && len(s.attempts) > 500 })
 	}
 	cancel()
@@ -164,7 +164,7 @@ func (s *storm) run(lasts time.Duration, faulty bool) []service.Change {
 	return changes
 }
 
-// checkRoutes shows that after the storm each route answers.
+// checkRoutes checks that each route answers after the storm.
 func (s *storm) checkRoutes(routes []route) {
 	for i, r := range routes {
 		a := service.Attempt{Event: "attempt", ID: fmt.Sprintf("calm-%d", i), Node: r.name, Method: service.Append, Key: "calm", Value: r.name}
@@ -184,13 +184,13 @@ func (s *storm) stopNodes() {
 		p.dying = true
 		process := p.process
 		s.mu.Unlock()
-		_ = process.Signal(syscall.SIGTERM) // one that is gone was judged
+		_ = process.Signal(syscall.SIGTERM) // a process that has ended was judged already
 		if !s.await(lifetime, process.Gone) {
 			s.problem("%s does not end", p.name)
 		}
 	}
 	for _, p := range s.processes {
-		p.End() // what it said has been read then
+		p.End() // all its output has been read then
 	}
 }
 
@@ -212,7 +212,7 @@ func (s *storm) attempt(a service.Attempt) {
 	s.attempts = append(s.attempts, a)
 }
 
-// at is the node that listens at an address.
+// at returns the node that listens at an address.
 func (s *storm) at(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// fault is what is done to a node.
+// fault is a fault of a node.
 type fault string
 
-// The faults. All but the follower's are for the leader of the moment.
+// The faults. All but the follower's affect the current leader.
 const (
 	kill         fault = "leader killed"        // SIGKILL
 	stop         fault = "leader stopped"       // SIGTERM
@@ -24,8 +24,7 @@ const (
 	deleteKey    fault = "leader's key deleted" // by hand
 )
 
-// faults is what is drawn from without being put back, so that each has its turn: rare
-// ones once a round.
+// faults are drawn without replacement, so that each one occurs: rare ones once a round.
 var faults = []fault{kill, stop, handOver, killFollower, suspend, deleteKey, kill, stop, handOver, deleteKey}
 
 const (
@@ -33,7 +32,7 @@ const (
 	every = time.Second
 	// leaderless is how long the nodes may be without a leader: no fault lasts so long.
 	leaderless = 15 * time.Second
-	// overtime is how long a storm goes on until each fault has taken effect.
+	// overtime is how long a storm may continue until each fault has taken effect.
 	overtime = 30 * time.Second
 )
 
@@ -87,7 +86,7 @@ func (s *storm) do(f fault) bool {
 	return true
 }
 
-// end ends the node's process, and brings the next one. The caller has the lock.
+// end ends the node's process, and starts the next one. The caller holds mu.
 func (s *storm) end(f fault, p *serviceNode, sig syscall.Signal, down time.Duration, takeOver bool) {
 	s.leave(p, sig == syscall.SIGTERM)
 	p.dying, p.role = true, ""
@@ -122,7 +121,7 @@ func (s *storm) suspend(p *serviceNode, process *offspring.Process, old int64) {
 		}
 		return false
 	})
-	s.back(p) // before it can answer: what it refuses from now on, it refuses awake
+	s.back(p) // before it can answer: what it refuses from now on is not excused by the suspension
 	if err := process.Resume(); err != nil {
 		s.problem("resume: %v", err)
 	}
@@ -142,7 +141,7 @@ func (s *storm) delete(key string) {
 	}
 }
 
-// handOver asks for a transfer. It may be refused, or overtaken by the next fault.
+// handOver requests a transfer. It may be refused, or preceded by the next fault.
 func (s *storm) handOver(token int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -19,10 +19,10 @@ const (
 	large   = 12  // large messages at once
 	crowd   = 150 // small calls at once
 
-	// big is how large each of the bigs is that stalled readers ask for: together they
-	// are more than any window.
+	// big is the size of each of the bigs that stalled readers request: together they are larger
+	// than any window.
 	big, bigs = 256 << 10, 12
-	// tooBig is more than the service takes, and less than a message may have: it goes
+	// tooBig is more than the service accepts, and less than the maximum size of a message: it goes
 	// all the way to the leader, and nothing stays in etcd.
 	tooBig = 1 << 20
 
@@ -30,7 +30,7 @@ const (
 	hold = 3 * time.Second
 )
 
-// greedy asks for more than its share on all routes until ctx ends.
+// greedy uses more than its share on all routes until ctx ends.
 func (s *storm) greedy(ctx context.Context, routes []route) {
 	for _, r := range routes {
 		for range stalled {
@@ -43,11 +43,11 @@ func (s *storm) greedy(ctx context.Context, routes []route) {
 	}
 }
 
-// deafReader asks for much and does not read it for a while.
+// deafReader requests much and does not read it for a while.
 func (w *worker) deafReader() {
 	w.do(w.call("stalled reader"), 2*hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "big-"})
-		if err == nil { // some are shorter than a tenure
+		if err == nil { // some pauses are shorter than a tenure
 			w.pause(hold / 3)
 		}
 		for err == nil {
@@ -57,7 +57,7 @@ func (w *worker) deafReader() {
 	})
 }
 
-// deafHandler sends to a handler that does not receive, until there is no more room.
+// deafHandler sends to a handler that does not receive, until the window is full.
 func (w *worker) deafHandler() {
 	w.do(w.call("stalled handler"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.DeafStream)
@@ -70,7 +70,7 @@ func (w *worker) deafHandler() {
 	})
 }
 
-// silent begins an upload, and sends nothing for so long.
+// silent begins an upload, and sends nothing until its time is over.
 func (w *worker) silent() {
 	w.do(w.call("stalled upload"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Put_FullMethodName)
@@ -93,7 +93,7 @@ func (w *worker) burst() {
 // crowd sends many calls at once.
 func (w *worker) crowd() {
 	w.together(crowd, "one of a crowd", func(ctx context.Context, kv kvpb.KVClient, _ *call) error {
-		_, err := kv.Get(ctx, &kvpb.GetRequest{Key: "crowd"}) // which is not there
+		_, err := kv.Get(ctx, &kvpb.GetRequest{Key: "crowd"}) // which does not exist
 		return err
 	})
 }
@@ -111,7 +111,7 @@ func (w *worker) together(n int, kind string, send func(context.Context, kvpb.KV
 	all.Wait()
 }
 
-// fill writes what stalled readers ask for.
+// fill writes what stalled readers request.
 func (s *storm) fill(to route) {
 	w := &worker{storm: s, route: to}
 	for n := range bigs {

@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// The names of the verdicts that are the storm's own.
+// The names of the storm's own verdicts.
 const (
 	promises   = "no promise to a caller is broken"
 	enough     = "enough was called and answered"
@@ -22,7 +22,7 @@ const (
 	orderly    = "nodes end and lead as they should"
 )
 
-// judge judges the storm, and returns the counts of the calls as well, for people.
+// judge judges the storm, and also returns the counts of the calls, as text.
 func (s *storm) judge(lasted time.Duration, faulty bool, changes []service.Change) (verdicts []story.Verdict, counts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +67,8 @@ func (s *storm) judge(lasted time.Duration, faulty bool, changes []service.Chang
 	return verdicts, counts
 }
 
-// judgeEnough: each kind was called and answered all the time, on each route, and writes
-// were acknowledged through followers and by leaders themselves.
+// judgeEnough checks that calls of each kind were made and answered all the time, on each route,
+// and that writes were acknowledged through followers and by leaders themselves.
 func (s *storm) judgeEnough(lasted time.Duration) story.Verdict {
 	answered := make(map[string]int)
 	for _, kind := range []string{"put", "append", "get", "list", "stream", "late upload"} {
@@ -112,7 +112,7 @@ func (s *storm) judgeEnough(lasted time.Duration) story.Verdict {
 	return story.Judge(enough, writes, problems, "a second: %s", strings.Join(rates, ", "))
 }
 
-// render renders the counts and the verdicts, with every problem: nothing is a footnote.
+// render formats the counts and the verdicts, with their problems.
 func render(counts []string, verdicts []story.Verdict) string {
 	for _, v := range verdicts {
 		mark := "ok    "
@@ -127,7 +127,7 @@ func render(counts []string, verdicts []story.Verdict) string {
 	return strings.Join(counts, "\n")
 }
 
-// plain leaves out of a text what differs from call to call.
+// plain removes from a text what differs from call to call.
 func plain(text string) string {
 	text = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(text, "ADDRESS")
 	text = regexp.MustCompile(`\bn\d\b`).ReplaceAllString(text, "N")
@@ -135,7 +135,7 @@ func plain(text string) string {
 	return regexp.MustCompile(`\b\d+\b`).ReplaceAllString(text, "0")
 }
 
-// told renders what was broken: the most frequent first, each with its first call.
+// told formats the broken guarantees: the most frequent first, each with its first call.
 func told(broken map[string][]*call) (problems []string) {
 	reasons := slices.SortedFunc(maps.Keys(broken), func(a, b string) int { return len(broken[b]) - len(broken[a]) })
 	for _, reason := range reasons {

@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// route is a connection of a client's: to one node, or to the leader that the resolver finds.
+// route is a connection of a client: to one node, or to the leader that the resolver finds.
 type route struct {
 	name string
 	conn *grpc.ClientConn
@@ -33,7 +33,7 @@ type worker struct {
 	greedy bool
 }
 
-// The modest client's workers on each route, and the time between two calls of one.
+// The modest client's workers on each route, and the time between two calls of one worker.
 const (
 	unaries = 5
 	pause   = 100 * time.Millisecond
@@ -42,7 +42,7 @@ const (
 // patience are the deadlines of the modest client's calls. The longest outlasts a lease.
 var patience = []time.Duration{time.Second, 3 * time.Second, 8 * time.Second}
 
-// modest asks on all routes until ctx ends, and blocks until the last call has ended.
+// modest starts workers that make calls on all routes until ctx ends.
 func (s *storm) modest(ctx context.Context, routes []route) {
 	for _, r := range routes {
 		for range unaries {
@@ -55,7 +55,7 @@ func (s *storm) modest(ctx context.Context, routes []route) {
 	}
 }
 
-// work has a worker call until ctx ends.
+// work starts a worker that makes calls until ctx ends.
 func (s *storm) work(ctx context.Context, r route, greedy bool, pause time.Duration, do func(*worker)) {
 	s.workers++
 	w := &worker{storm: s, route: r, number: s.workers, rng: rand.New(rand.NewPCG(s.seed, uint64(s.workers))), greedy: greedy}
@@ -78,11 +78,11 @@ func (w *worker) call(kind string) *call {
 
 func (w *worker) patience() time.Duration { return patience[w.rng.IntN(len(patience))] }
 
-// do makes a call within a limit, and notes how it ended.
+// do makes a call within a limit, and records how it ended.
 func (w *worker) do(c *call, limit time.Duration, send func(ctx context.Context, options ...grpc.CallOption) error) {
 	ctx, cancel := of(context.Background(), c, limit)
 	defer cancel()
-	var to peer.Peer // who answered, for the resolver's routes
+	var to peer.Peer // the node that answered, for the resolver's routes
 	err := send(ctx, grpc.Peer(&to))
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -94,7 +94,7 @@ func (w *worker) do(c *call, limit time.Duration, send func(ctx context.Context,
 	w.note(c)
 }
 
-// pause blocks for a time that is drawn, of this mean.
+// pause blocks for a random time with this mean.
 func (w *worker) pause(mean time.Duration) {
 	time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(mean)))
 }
@@ -130,7 +130,7 @@ func (w *worker) list() {
 	})
 }
 
-// stream writes some times on one stream, with a pause between, and waits for each
+// stream makes some writes on one stream, with pauses in between, and waits for each
 // acknowledgement.
 func (w *worker) stream() {
 	c := w.call("stream")
@@ -145,7 +145,7 @@ func (w *worker) stream() {
 		if err != nil {
 			return err
 		}
-		_ = stream.CloseSend() // the receive says why
+		_ = stream.CloseSend() // the receive returns the reason
 		return stream.RecvMsg(new(kvpb.AppendResponse))
 	})
 }
@@ -163,14 +163,14 @@ func (w *worker) upload() {
 	})
 }
 
-// append sends one write on a stream that is open, and waits for its acknowledgement.
+// append sends one write on an open stream, and waits for its acknowledgement.
 func (w *worker) append(stream grpc.ClientStream, id, kind string) error {
 	a := service.Attempt{
 		Event: "attempt", ID: id, Node: w.name, Method: service.Append, Begin: time.Now().Round(0),
 		Key: fmt.Sprintf("%s-%d-%d", kind, w.number, w.calls/20), Value: id + ";",
 	}
 	var answer kvpb.AppendResponse
-	_ = stream.SendMsg(&kvpb.AppendRequest{RequestId: a.ID, Key: a.Key, Value: []byte(a.Value)}) // the receive says why
+	_ = stream.SendMsg(&kvpb.AppendRequest{RequestId: a.ID, Key: a.Key, Value: []byte(a.Value)}) // the receive returns the reason
 	err := stream.RecvMsg(&answer)
 	a.Ended(answer.GetReceipt(), err, true)
 	w.attempt(a)

@@ -14,22 +14,22 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
 )
 
-// serviceNode is a node: one process after another, all of the same name and address. The
-// storm's lock guards it.
+// serviceNode is a node: one process after another, all with the same name and address. The storm's
+// mu guards it.
 type serviceNode struct {
 	name, address string
 	process       *offspring.Process
 	life          int // counts the processes
 	listens       bool
-	role, key     string // what the living process reports of itself
+	role, key     string // reported by the living process
 	token         int64
 	away          []span
-	busy          bool // a fault has the node
+	busy          bool // a fault of the node is in progress
 	dying         bool // its process is expected to end
 }
 
-// span is a time in which a node was dead, was stopping or was suspended. to is zero as
-// long as it lasts. planned says that it was asked to stop.
+// span is a time in which a node was dead, stopping or suspended. to is zero while it lasts.
+// planned means that the node was ordered to stop.
 type span struct {
 	from, to time.Time
 	planned  bool
@@ -39,9 +39,9 @@ func (s span) overlaps(from, to time.Time) bool {
 	return !s.from.After(to) && (s.to.IsZero() || !s.to.Before(from))
 }
 
-// outage says what of a storm may excuse how a call ended: its node was dead,
-// stopping or suspended at any moment of it (away), or when it ended (leaving), or any
-// node was killed or suspended at any moment of it (died).
+// outage is what may excuse how a call ended: its node was dead, stopping or suspended at any
+// moment of the call (away), or when it ended (leaving), or any node was killed or suspended at any
+// moment of it (died).
 type outage struct{ away, leaving, died bool }
 
 func (s *storm) outage(c *call) (w outage) {
@@ -49,20 +49,20 @@ func (s *storm) outage(c *call) (w outage) {
 		for _, a := range p.away {
 			mine := c.node == "" || p.name == c.node
 			w.away = w.away || mine && a.overlaps(c.begin, c.at)
-			w.leaving = w.leaving || mine && (a.overlaps(c.at, c.at) || c.greedy && a.overlaps(c.begin, c.at)) // which may read late
+			w.leaving = w.leaving || mine && (a.overlaps(c.at, c.at) || c.greedy && a.overlaps(c.begin, c.at)) // a greedy client may read late
 			w.died = w.died || !a.planned && a.overlaps(c.begin, c.at)
 		}
 	}
 	return w
 }
 
-// leave begins a time away, before anything is done to the node.
+// leave begins a time away, before the fault is injected.
 func (s *storm) leave(p *serviceNode, planned bool) {
 	p.busy = true
 	p.away = append(p.away, span{from: time.Now(), planned: planned})
 }
 
-// back ends it.
+// back ends the time away.
 func (s *storm) back(p *serviceNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,11 +70,11 @@ func (s *storm) back(p *serviceNode) {
 	p.away[len(p.away)-1].to = time.Now()
 }
 
-// lifetime bounds each thing that a node is waited for.
+// lifetime bounds each wait for a node.
 const lifetime = 20 * time.Second
 
-// start starts the node's next process and blocks until it listens. The port may be
-// somebody else's for a moment, a connection's for example.
+// start starts the node's next process and blocks until it listens. Another socket may have the
+// port for a moment, that of a connection for example.
 func (s *storm) start(p *serviceNode, takeOver bool) {
 	for limit := time.Now().Add(lifetime); ; {
 		if err := s.launch(p, takeOver); err != nil {
@@ -120,7 +120,7 @@ func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	return err
 }
 
-// line takes a line of a node's.
+// line handles a line of a node.
 func (s *storm) line(p *serviceNode, life int, text []byte) {
 	var l struct {
 		witness.Line
@@ -146,8 +146,8 @@ func (s *storm) line(p *serviceNode, life int, text []byte) {
 	}
 }
 
-// exited judges the end of a process: it was killed or ended well after a signal, or else
-// should have stayed.
+// exited judges the end of a process: either it was killed or ended without an error after a
+// signal, or it should not have ended.
 func (s *storm) exited(p *serviceNode, life int, process *offspring.Process) {
 	code, complaint := process.Result()
 	s.mu.Lock()
@@ -161,8 +161,8 @@ func (s *storm) exited(p *serviceNode, life int, process *offspring.Process) {
 	}
 }
 
-// leader is the node that leads and has nothing done to it, or nil; follower is one that
-// does not lead. The caller has the lock.
+// leader returns the node that leads and has no fault in progress, or nil; follower returns one
+// that does not lead. The caller holds mu.
 func (s *storm) leader() (leader *serviceNode) {
 	for _, p := range s.nodes {
 		if !p.busy && p.role == "leading" && (leader == nil || p.token > leader.token) {
@@ -181,8 +181,8 @@ func (s *storm) follower() *serviceNode {
 	return nil
 }
 
-// await blocks until cond, which is called with the lock, holds. It reports whether it
-// did within the limit.
+// await blocks until cond, which is called with mu held, returns true. It reports whether that
+// happened within the limit.
 func (s *storm) await(limit time.Duration, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

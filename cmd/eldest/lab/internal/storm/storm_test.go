@@ -23,7 +23,7 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The storm: what must hold is in the package comment.
+// TestStorm is the storm; see the package comment for what must hold.
 func TestStorm(t *testing.T) {
 	if *lasts == 0 {
 		t.Skip("-storm.for is 0: it wants the machine for itself")
@@ -43,10 +43,10 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// A service that breaks every promise, without any fault: each is noticed.
+// A service breaks every guarantee, without any fault, and each violation is found.
 func TestStormNoticesWhatIsWrong(t *testing.T) {
 	t.Setenv(witness.Mutant, "1")
-	s := newStorm(t, *nodes, 15**ttl, 1) // which runs out for nobody
+	s := newStorm(t, *nodes, 15**ttl, 1) // so that no lease expires
 	changes := s.run(3*time.Second, false)
 	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
 	t.Log(render(counts, verdicts))

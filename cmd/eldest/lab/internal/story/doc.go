@@ -1,3 +1,3 @@
-// Package story is how demos and reports are worded: colours of a terminal (Style), what a check
-// found (Verdict), counts and times in words.
+// Package story formats demos and reports: colours of a terminal (Style), the result of a check
+// (Verdict), counts and times.
 package story

@@ -10,12 +10,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Style says how much of a terminal the output may use. The zero value is plain
-// text.
+// Style says which features of a terminal the output may use. The zero value is plain text.
 type Style struct{ Colour bool }
 
-// StyleOf is colours for a terminal, and plain text for everything else, for
-// NO_COLOR (unless it is empty) and for dumb terminals.
+// StyleOf returns colours for a terminal, and plain text for everything else, if NO_COLOR is set
+// and not empty, and for dumb terminals.
 func StyleOf(w io.Writer, getenv func(string) string) Style {
 	f, ok := w.(*os.File)
 	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
@@ -62,20 +61,20 @@ func (s Style) mark(ok bool) string {
 	}
 }
 
-// Verdict is what one check found.
+// Verdict is the result of one check.
 type Verdict struct {
 	// Name is the property, as a phrase.
 	Name string `json:"check"`
 	// OK is true if nothing contradicts it and there was something to judge.
 	OK bool `json:"ok"`
-	// Detail says on what the verdict rests.
+	// Detail is the basis of the verdict.
 	Detail string `json:"detail"`
 	// Problems are the violations.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Judge turns violations into a verdict. Nothing to judge is no success: a check
-// that had no material would be green whatever was done.
+// Judge turns violations into a verdict. A check without material fails; otherwise it would always
+// succeed.
 func Judge(name string, material int, problems []string, detail string, args ...any) Verdict {
 	if material == 0 {
 		problems = append(problems, "nothing happened that could have been checked")
@@ -83,7 +82,7 @@ func Judge(name string, material int, problems []string, detail string, args ...
 	return Verdict{Name: name, OK: len(problems) == 0, Detail: fmt.Sprintf(detail, args...), Problems: problems}
 }
 
-// Texts says what the oracle found, for Judge.
+// Texts returns the oracle's violations as text, for Judge.
 func Texts(found ...[]oracle.Violation) (problems []string) {
 	for _, list := range found {
 		for _, v := range list {
@@ -104,10 +103,10 @@ func Failed(verdicts []Verdict) []Verdict {
 	return failed
 }
 
-// maxProblems of one check are shown to people; --json has them all.
+// maxProblems of one check are shown as text; --json has them all.
 const maxProblems = 5
 
-// Verdicts renders verdicts, and what contradicts them, as lines.
+// Verdicts formats verdicts and their problems as lines.
 func (s Style) Verdicts(verdicts []Verdict) []string {
 	var lines []string
 	for _, v := range verdicts {
@@ -123,10 +122,10 @@ func (s Style) Verdicts(verdicts []Verdict) []string {
 	return lines
 }
 
-// InMillis is a time span as the plays' JSON has it.
+// InMillis returns a duration in milliseconds, as in the demos' JSON.
 func InMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Millis renders a time span the way a play speaks of them.
+// Millis formats a duration as in the demos' text.
 func Millis(d time.Duration) string {
 	if d < 10*time.Millisecond && d > -10*time.Millisecond {
 		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
@@ -134,7 +133,7 @@ func Millis(d time.Duration) string {
 	return fmt.Sprintf("%d ms", d.Milliseconds())
 }
 
-// Count renders a number with its noun.
+// Count formats a number with its noun.
 func Count(n int, noun string) string {
 	switch {
 	case n == 1:
@@ -146,7 +145,7 @@ func Count(n int, noun string) string {
 	}
 }
 
-// Shortened leaves the middle of a long list out.
+// Shortened omits the middle of a long list.
 func Shortened(list []string) []string {
 	const ends = 6
 	if len(list) <= 2*ends+1 {
@@ -157,7 +156,7 @@ func Shortened(list []string) []string {
 	return append(short, list[len(list)-ends:]...)
 }
 
-// Thousands renders a number with commas.
+// Thousands formats a number with commas.
 func Thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

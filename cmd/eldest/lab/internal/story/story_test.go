@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing to judge is no success.
+// A check without material fails.
 func TestJudge(t *testing.T) {
 	good := Judge("a", 1, nil, "%d of them", 1)
 	bad := Judge("b", 1, []string{"p1", "p2", "p3", "p4", "p5", "p6", "p7"}, "x")

@@ -10,25 +10,25 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// atom is what the normal form keeps together: a request and its answer, and what watches
-// were told because of it; or something that nobody asked for.
+// atom is what the normal form keeps together: a request and its answer, and the events that
+// watches received because of it; or a message without a request.
 type atom struct {
-	// begin and end are where it stands among the messages: it comes after every atom that
-	// had ended before it began. Invariant: begin <= end.
+	// begin and end are its position among the messages: it comes after every atom that had ended
+	// before it began. Invariant: begin <= end.
 	begin, end int
 	lane       string
-	// ask and answer are nil where there is none. The answer may be the end of the call.
+	// ask and answer are nil if there is none. The answer may be the end of the call.
 	ask, answer *wiretap.Message
-	// rev is the revision at which it was answered; 0: not known. rank puts those of one
-	// revision in order.
+	// rev is the revision at which it was answered; 0 means unknown. rank orders the atoms of one
+	// revision.
 	rev  int64
 	rank int
-	// watch is the one that it creates or that is canceled.
+	// watch is the watch that it creates or that is canceled.
 	watch watchID
 	told  []told
 }
 
-// told is an event and whose watch was told it.
+// told is an event and the watch that received it.
 type told struct {
 	at    int
 	lane  string
@@ -36,8 +36,8 @@ type told struct {
 	event *mvccpb.Event
 }
 
-// The ranks of atoms at one revision: whatever made it, what nobody asked for, watches that
-// begin there, and what was read.
+// The ranks of atoms at one revision: the write that made it, messages without a request, watches
+// that begin there, and reads.
 const (
 	rankWrite = iota
 	rankOutside
@@ -45,10 +45,10 @@ const (
 	rankRead
 )
 
-// unanswered is the end of an atom that has none.
+// unanswered is the end of an atom without an answer.
 const unanswered = math.MaxInt
 
-// gathering makes atoms of messages.
+// gathering makes atoms from messages.
 type gathering struct {
 	atoms []*atom
 	// open are the atoms of calls that wait for an answer, in order.
@@ -59,21 +59,21 @@ type gathering struct {
 	// begun are the atoms that made the watches.
 	begun map[watchID]*atom
 	told  []told
-	// renewed says of leases how they were renewed; granted are the leases there are.
+	// renewed has the renewals of leases; granted has the leases that exist.
 	renewed map[int64]*renewal
 	granted map[int64]bool
 	renews  map[string]bool // lanes
 }
 
-// renewal is the first of a lease, which stands for all.
+// renewal is the first renewal of a lease, which represents all of them.
 type renewal struct {
 	ask, answer wiretap.Message
-	// confirmed are the request and the answer by which a client makes sure that a
-	// majority stands behind a renewal, if it does.
+	// confirmed are the request and the answer by which a client confirms a renewal with a
+	// majority, if it does.
 	confirmed [2]*wiretap.Message
 }
 
-// gather makes atoms. What comes at a time of its own is left out: see Normalise.
+// gather makes atoms. Messages whose times vary are left out: see Normalise.
 func gather(messages []wiretap.Message) *gathering {
 	g := &gathering{
 		open: make(map[int][]*atom), single: make(map[watchID]string), left: make(map[watchID]bool), begun: make(map[watchID]*atom),
@@ -125,7 +125,7 @@ func (g *gathering) request(i int, m *wiretap.Message) {
 	}
 }
 
-// answered takes the oldest request of a call that waits.
+// answered takes the oldest request of a call that waits for an answer.
 func (g *gathering) answered(i int, m *wiretap.Message) *atom {
 	waiting := g.open[m.Call]
 	if len(waiting) == 0 {
@@ -160,7 +160,7 @@ func (g *gathering) answer(i int, m *wiretap.Message) {
 	}
 }
 
-// drop takes an atom out again.
+// drop removes an atom.
 func (g *gathering) drop(a *atom) {
 	g.atoms = slices.DeleteFunc(g.atoms, func(one *atom) bool { return one == a })
 }
@@ -187,8 +187,8 @@ func (g *gathering) watched(i int, m *wiretap.Message, w *etcdserverpb.WatchResp
 	}
 }
 
-// ended is the end of a call. That of a stream says something only if neither the client
-// nor the end of its work was the reason.
+// ended handles the end of a call. The end of a stream is recorded only if it was caused neither by
+// the client nor by the end of the client's work.
 func (g *gathering) ended(i int, m *wiretap.Message) {
 	waiting := g.open[m.Call]
 	delete(g.open, m.Call)

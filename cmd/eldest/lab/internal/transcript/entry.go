@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Kind says what an entry is.
+// Kind is the kind of an entry.
 type Kind string
 
-// The kinds. A client asks and etcd answers; events are what a watch tells.
+// The kinds. A client sends requests and etcd answers; events are received by watches.
 const (
 	Ask    Kind = "request"
 	Answer Kind = "answer"
@@ -19,25 +19,25 @@ const (
 
 // Entry is one line of a transcript.
 type Entry struct {
-	// At is the time since the start; Took is that between a request and its answer. Both
-	// are zero in the normal form.
+	// At is the time since the start; Took is the time between a request and its answer. Both are
+	// zero in the normal form.
 	At, Took time.Duration
-	// Lane is who asks and is answered; "" only of a note that is about nobody. Connection
-	// and Call are his connection and the call, numbered from 1; zero in the normal form.
+	// Lane is the client; "" only for a note about no client. Connection and Call are its
+	// connection and the call, numbered from 1; zero in the normal form.
 	Lane             string
 	Connection, Call int
 	Kind             Kind
-	// Verb is the method, without its service; Parts say the rest, for people.
+	// Verb is the method, without its service; Parts are the rest of the text.
 	Verb  string
 	Parts []string
-	// Gained and Gone are candidates' keys that are in etcd from here on, as Lane's, and that
-	// are there no more; only in the normal form, where they are as the text has them.
+	// Gained are candidates' keys that exist in etcd from here on, as Lane's; Gone are keys that no
+	// longer exist. Both are set only in the normal form, with names as in the text.
 	Gained, Gone []string
-	// Lost says that it did not arrive, because the lane was cut off.
+	// Lost means that it did not arrive, because the lane was partitioned.
 	Lost bool
 }
 
-// Text is the entry in words, on one line.
+// Text returns the entry as text, on one line.
 func (e Entry) Text() string {
 	var b strings.Builder
 	b.WriteString(e.Verb)

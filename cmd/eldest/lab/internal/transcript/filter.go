@@ -9,30 +9,30 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// Filter keeps what concerns one election: requests and watches on its keys, leases, notes.
-// It is for one goroutine at a time.
+// Filter keeps the messages of one election: requests and watches on its keys, leases, notes. It is
+// not safe for concurrent use.
 type Filter struct {
 	prefixes []string
 	calls    map[int]bool
-	// pending are the creations of watches that are not answered, by call, in order; kept
-	// are the watches that concern the election.
+	// pending are the creations of watches without an answer, by call, in order; kept are the
+	// watches of the election.
 	pending map[int][]bool
 	kept    map[watchID]bool
 }
 
-// watchID is what tells watches apart.
+// watchID identifies a watch.
 type watchID struct {
 	call int
 	id   int64
 }
 
-// NewFilter keeps what concerns keys that begin with one of the prefixes; without any it
+// NewFilter keeps messages about keys that begin with one of the prefixes; without prefixes it
 // keeps everything.
 func NewFilter(prefixes ...string) *Filter {
 	return &Filter{prefixes: prefixes, calls: make(map[int]bool), pending: make(map[int][]bool), kept: make(map[watchID]bool)}
 }
 
-// Keep reports whether to show a message. It must be told all, in order.
+// Keep reports whether to show a message. It must be called with all messages, in order.
 func (f *Filter) Keep(m wiretap.Message) bool {
 	if len(f.prefixes) == 0 || m.Kind == wiretap.Note {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// What concerns an election is kept: its keys wherever they stand in a request, watches on
-// them, leases, notes. The rest is not.
+// The messages of an election are kept: its keys anywhere in a request, watches on them, leases,
+// notes. The rest is not.
 func TestFilter(t *testing.T) {
 	f := transcript.NewFilter("e/", "box/e/")
 	keep := func(want bool, messages ...wiretap.Message) {

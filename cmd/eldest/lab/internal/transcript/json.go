@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// line is one of JSON.
+// line is one line of JSON.
 type line struct {
 	TimeMS     *float64        `json:"time_ms,omitempty"`
 	Kind       Kind            `json:"kind"`
@@ -31,8 +31,8 @@ type line struct {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// JSON writes a message and its entries, one object a line. An answer that holds several
-// events is several lines, the first of which has the message.
+// JSON writes a message and its entries, one object a line. An answer with several events gives
+// several lines, the first of which has the message.
 func JSON(out io.Writer, m wiretap.Message, entries []Entry) error {
 	var b bytes.Buffer
 	for i, e := range entries {

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// list joins what is not empty.
+// list joins the parts that are not empty.
 func list(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
@@ -56,7 +56,7 @@ func sayDelete(r *etcdserverpb.DeleteRangeRequest, n names) string {
 	return list(span(r.Key, r.RangeEnd, n), when(r.PrevKv, "with what was before"))
 }
 
-// sayKey writes a key with what is known of it.
+// sayKey formats a key with the fields that are set.
 func sayKey(kv *mvccpb.KeyValue, n names) string {
 	text := key(kv.Key, n)
 	if len(kv.Value) > 0 {
@@ -74,7 +74,7 @@ func sayKey(kv *mvccpb.KeyValue, n names) string {
 	return text
 }
 
-// sayFound lists what a range found, after its count.
+// sayFound lists the keys that a range found, after their number.
 func sayFound(r *etcdserverpb.RangeResponse, n names) []string {
 	parts := []string{found(len(r.Kvs), r.Count)}
 	for _, kv := range r.Kvs {

@@ -8,7 +8,7 @@ import (
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// ttl writes a time to live; gone is what etcd says of a lease that is not there.
+// ttl formats a TTL; etcd returns 0 or less for a lease that does not exist.
 func ttl(seconds int64) string {
 	if seconds <= 0 {
 		return "ttl " + decimal(seconds) + ": gone"

@@ -9,11 +9,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 )
 
-// plainLine makes a text from outside fit for a line.
+// plainLine makes an untrusted text fit for a line.
 func plainLine(text string) string { return plain.Line(text) }
 
-// Line is an entry of a live transcript for people: the time in seconds, who, the number of
-// the call, and what; at the end how long the answer took.
+// Line formats an entry of a live transcript: the time in seconds, the lane, the number of the
+// call, and the text; at the end how long the answer took.
 func (e Entry) Line() string {
 	text := fmt.Sprintf("%10.6f  %-10s", e.At.Seconds(), plainLine(e.Lane))
 	if e.Kind == Note {
@@ -26,12 +26,11 @@ func (e Entry) Line() string {
 	return text
 }
 
-// wide is how long a line of the normal form may be before its parts get lines of their
-// own.
+// wide is how long a line of the normal form may be before its parts get lines of their own.
 const wide = 100
 
-// Print writes the entries of a normal form: who, which way, and what. What is too long for
-// one line goes on below, indented.
+// Print writes the entries of a normal form: the lane, the direction, and the text. An entry that
+// is too long for one line continues below, indented.
 func Print(out io.Writer, entries []Entry) error {
 	width := 0
 	for _, e := range entries {
@@ -46,7 +45,7 @@ func Print(out io.Writer, entries []Entry) error {
 	return nil
 }
 
-// broken is an entry on one line, or on one for each part.
+// broken returns an entry on one line, or on one for each part.
 func (e Entry) broken(head string) []string {
 	line := head + e.Text()
 	if utf8.RuneCountInString(line) <= wide || len(e.Parts) < 2 {

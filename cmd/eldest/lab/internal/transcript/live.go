@@ -6,15 +6,14 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// Live writes messages down as they come. The zero value works; it must not be copied, and
-// is for one goroutine at a time.
+// Live formats messages as they arrive. The zero value is ready to use; it must not be copied, and
+// is not safe for concurrent use.
 type Live struct {
-	// asked is when the newest request of a call was seen that is not answered.
+	// asked is the time of the newest request of a call that has no answer yet.
 	asked map[int]time.Duration
 }
 
-// Entries are those of one message, in its own words: times, IDs and revisions are as they
-// are.
+// Entries returns the entries of one message, with its times, IDs and revisions unchanged.
 func (l *Live) Entries(m wiretap.Message) []Entry {
 	if l.asked == nil {
 		l.asked = make(map[int]time.Duration)

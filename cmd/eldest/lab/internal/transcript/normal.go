@@ -11,16 +11,16 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// normal names what differs from run to run by what does not.
+// normal gives what differs from run to run names that do not differ.
 type normal struct {
-	// base is the revision where the store stood at the beginning, which is called r1.
+	// base is the revision of the store at the beginning, which is named r1.
 	base    int64
 	leases  map[int64]string
-	known   []int64 // all there are, longest ID first
+	known   []int64 // all leases, longest ID first
 	watches map[watchID]string
-	numbers map[watchID]int // the same, for their order
-	lanes   map[string]int  // how many watches each has
-	// mask calls all leases and watches the same.
+	numbers map[watchID]int // the same, for sorting
+	lanes   map[string]int  // how many watches each lane has
+	// mask gives all leases the same name, and all watches.
 	mask bool
 }
 
@@ -67,8 +67,8 @@ func (n *normal) created(lane string, id watchID) string {
 	return name
 }
 
-// certain is how many digits an ID must have to be looked for anywhere in a text; a shorter
-// one is looked for only in place of the last part of a key.
+// certain is how many digits an ID must have to be replaced anywhere in a text; a shorter one is
+// replaced only as the last part of a key.
 const certain = 8
 
 func (n *normal) text(s string) string {
@@ -85,8 +85,8 @@ func (n *normal) text(s string) string {
 	return s
 }
 
-// Normalise writes messages in the normal form, which is the same for two runs of one
-// scenario. See the package comment for what it leaves out.
+// Normalise returns messages in the normal form, which is the same for two runs of one scenario.
+// See the package comment for what it omits.
 func Normalise(messages []wiretap.Message) []Entry {
 	g := gather(messages)
 	g.unanswered()
@@ -113,7 +113,7 @@ func Normalise(messages []wiretap.Message) []Entry {
 	return entries
 }
 
-// baseOf is where the store stood before all that is written down.
+// baseOf returns the revision of the store before the first message.
 func baseOf(atoms []*atom) int64 {
 	base := int64(unanswered)
 	for _, a := range atoms {

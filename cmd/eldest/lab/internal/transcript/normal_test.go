@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// step is a message of a made-up trace, which may come once those that it names are there.
+// step is a message of an invented trace, which comes after those that it names.
 type step struct {
 	name  string
 	after string // names, with spaces between them
@@ -45,9 +45,9 @@ func deleted(key string, revision int64, watch int64) *etcdserverpb.WatchRespons
 	}}
 }
 
-// handover is what two candidates say: anna stands and watches her key, bert watches hers;
-// she deletes it, and both are told; bert proves that he may lead, and she revokes her lease.
-// base is where the store stands, and lease is hers.
+// handover has the messages of two candidates: anna puts her key and watches it, and bert watches
+// it; she deletes it, and both receive the event; bert proves that he may lead, and she revokes her
+// lease. base is the revision of the store, and lease her lease.
 func handover(base, lease int64) []step {
 	hex := "0123456789abcdef"
 	if lease != 0x123456789abcdef {
@@ -69,14 +69,14 @@ func handover(base, lease int64) []step {
 		{"owned", "own", answer("anna", 3, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(base + 1), Created: true})},
 		{"wait", "owned", ask("bert", 4, "Watch/Watch", watchKey(key))},
 		{"waits", "wait", answer("bert", 4, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(base + 1), Created: true})},
-		// Renewals come when they come.
+		// Renewals come at any time.
 		{"renew", "granted", ask("anna", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveRequest{ID: lease})},
 		{"renewed", "renew", answer("anna", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveResponse{Header: at(base), ID: lease, TTL: 60})},
 		{"majority", "renewed", ask("anna", 6, "Cluster/MemberList", &etcdserverpb.MemberListRequest{Linearizable: true})},
 		{"behind", "majority", answer("anna", 6, "Cluster/MemberList", &etcdserverpb.MemberListResponse{Members: []*etcdserverpb.Member{{}}})},
 		{"delete", "waits", ask("anna", 7, "KV/Txn", remove)},
 		{"deleted", "delete", answer("anna", 7, "KV/Txn", removed)},
-		// Both are told in no order, and may be before the answer is there.
+		// Both receive the event in any order, and possibly before the answer arrives.
 		{"annaTold", "delete", answer("anna", 3, "Watch/Watch", deleted(key, base+2, 0))},
 		{"bertTold", "delete", answer("bert", 4, "Watch/Watch", deleted(key, base+2, 0))},
 		{"prove", "bertTold", ask("bert", 8, "KV/Range", &rangeRequest{Key: []byte("e/x"), Revision: base + 2})},
@@ -89,7 +89,7 @@ func handover(base, lease int64) []step {
 	}
 }
 
-// shuffled is one of the orders in which steps may come.
+// shuffled returns the messages in one of the possible orders.
 func shuffled(steps []step, rng *rand.Rand) []wiretap.Message {
 	done := map[string]bool{}
 	var messages []wiretap.Message
@@ -137,8 +137,8 @@ func printed(t *testing.T, messages []wiretap.Message) string {
 	return b.String()
 }
 
-// Whatever the order in which messages of one scenario come, whatever the lease, wherever
-// the store stands: the normal form is the same.
+// The normal form is the same for any order of the messages of one scenario, any lease, and any
+// revision of the store.
 func TestNormalFormIsTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 400 {
@@ -150,7 +150,7 @@ func TestNormalFormIsTheSame(t *testing.T) {
 	}
 }
 
-// Keys come and go where the diagram needs to know.
+// Entries name the keys that are created and deleted, as the diagram needs them.
 func TestKeysComeAndGo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var gained, gone []string
@@ -164,7 +164,7 @@ func TestKeysComeAndGo(t *testing.T) {
 	require.Equal(t, []string{"e/L1"}, gone)
 }
 
-// What etcd ends is no detail, and a watch from the past is told of it when it begins.
+// A call or watch that etcd ends is kept, and a watch from the past receives its events when it begins.
 func TestNormalFormKeeps(t *testing.T) {
 	require.Equal(t, `
 anna → DeleteRange "k"

@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// attribute gives events to the atoms that caused them. Those of one revision that nobody
-// here caused are an atom of their own: a lease that ran out, a hand from outside.
+// attribute gives events to the atoms that caused them. Events of one revision that no recorded
+// request caused are a separate atom: a lease expired, or an unrecorded client wrote.
 func (g *gathering) attribute() {
 	causes := make(map[int64]*atom)
 	for _, a := range g.atoms {
@@ -18,8 +18,8 @@ func (g *gathering) attribute() {
 			causes[a.rev] = a
 		}
 	}
-	// The deletion of a lease's keys is a write as well, but its revision may be that of
-	// another one if there were no keys.
+	// The deletion of a lease's keys is a write as well, but if there were no keys its revision may
+	// be that of another write.
 	for _, a := range g.atoms {
 		_, revokes := requestOf(a).(*etcdserverpb.LeaseRevokeRequest)
 		if revokes && a.rev != 0 && causes[a.rev] == nil {
@@ -41,14 +41,14 @@ func (g *gathering) attribute() {
 		if cause.lane == t.lane && cause.ask != nil && g.ownKey(t) {
 			continue
 		}
-		// Who was told may act upon it before the answer is there.
+		// A client that received the event may act on it before the answer arrives.
 		cause.end = max(cause.begin, min(cause.end, t.at))
 		cause.told = append(cause.told, t)
 	}
 }
 
-// ownKey reports whether a candidate is told that its own key is gone: since it removed
-// that itself, it may have stopped listening, or not.
+// ownKey reports whether a candidate receives the deletion of its own key: as it deleted the key
+// itself, it may have canceled the watch, or not.
 func (g *gathering) ownKey(t told) bool {
 	k, single := g.single[t.watch]
 	if !single || t.event.Type != mvccpb.Event_DELETE {
@@ -63,15 +63,15 @@ func (g *gathering) ownKey(t told) bool {
 	return false
 }
 
-// sorted puts atoms in order: what had ended before something else began comes before it;
-// what overlapped is ordered by what is the same in each run.
+// sorted puts atoms in order: an atom that had ended before another one began comes before it;
+// atoms that overlapped are ordered by what is the same in each run.
 func (g *gathering) sorted() []*atom {
 	slices.SortStableFunc(g.atoms, func(a, b *atom) int { return cmp.Compare(a.begin, b.begin) })
 	lanes := g.lanes()
 	known := int64(0)
 	order := make(map[*atom]string, len(g.atoms))
 	for _, a := range g.atoms {
-		// What has no revision belongs to the newest that was known when it began.
+		// An atom without a revision belongs to the newest one that was known when it began.
 		if known = max(known, a.rev); a.rev == 0 {
 			a.rev = known
 		}
@@ -81,7 +81,7 @@ func (g *gathering) sorted() []*atom {
 	done := make([]*atom, 0, len(left))
 	for len(left) > 0 {
 		best := -1
-		// Ready is what began before everything else that is left had ended.
+		// An atom is ready if it began before all others that are left had ended.
 		until := unanswered
 		for _, a := range left {
 			until = min(until, a.end)
@@ -118,7 +118,7 @@ func (g *gathering) lanes() map[string]int {
 	return lanes
 }
 
-// masked is what an atom says, without what differs from run to run.
+// masked returns the text of an atom, without what differs from run to run.
 func (g *gathering) masked(a *atom) string {
 	n := &normal{mask: true, base: 1}
 	n.know(g.granted)

@@ -12,8 +12,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// endedByClient reports whether a call ended because the client wanted no more, or would not
-// wait any longer.
+// endedByClient reports whether a call ended because the client needed no more, or did not wait any
+// longer.
 func endedByClient(m *wiretap.Message) bool {
 	switch m.Status.Code() {
 	case codes.OK, codes.Canceled, codes.DeadlineExceeded:
@@ -22,8 +22,8 @@ func endedByClient(m *wiretap.Message) bool {
 	return false
 }
 
-// renewal folds the renewals of a lease into one. What is said of a lease that is gone
-// stays where it is.
+// renewal merges the renewals of a lease into one. An answer for a lease that does not exist stays
+// where it is.
 func (g *gathering) renewal(a *atom, r *etcdserverpb.LeaseKeepAliveResponse) {
 	if r.TTL <= 0 {
 		return
@@ -35,7 +35,7 @@ func (g *gathering) renewal(a *atom, r *etcdserverpb.LeaseKeepAliveResponse) {
 	}
 }
 
-// confirmation folds the question that follows a renewal.
+// confirmation merges the request that follows a renewal.
 func (g *gathering) confirmation(a *atom) {
 	if !g.renews[a.lane] {
 		return
@@ -48,8 +48,8 @@ func (g *gathering) confirmation(a *atom) {
 	}
 }
 
-// unanswered drops renewals that were not answered, and all but the first of the same
-// request of one lane that were lost: it is sent again and again.
+// unanswered drops renewals without an answer, and all but the first of equal requests of one lane
+// that were lost: such a request is sent again and again.
 func (g *gathering) unanswered() {
 	lost := make(map[string]bool)
 	g.atoms = slices.DeleteFunc(g.atoms, func(a *atom) bool {
@@ -72,7 +72,7 @@ func (g *gathering) unanswered() {
 	})
 }
 
-// requestOf is what was asked, or nil.
+// requestOf returns the request's message, or nil.
 func requestOf(a *atom) proto.Message {
 	if a.ask == nil {
 		return nil
@@ -80,7 +80,7 @@ func requestOf(a *atom) proto.Message {
 	return a.ask.Body
 }
 
-// answerOf is the answer's message, or nil.
+// answerOf returns the answer's message, or nil.
 func answerOf(a *atom) proto.Message {
 	if a.answer == nil {
 		return nil
@@ -88,7 +88,7 @@ func answerOf(a *atom) proto.Message {
 	return a.answer.Body
 }
 
-// entries are a renewal's, which stand directly after the grant of its lease.
+// entries returns a renewal's entries, which come directly after the grant of its lease.
 func (r *renewal) entries(n *normal) []Entry {
 	messages := []*wiretap.Message{&r.ask, &r.answer, r.confirmed[0], r.confirmed[1]}
 	var entries []Entry
@@ -100,8 +100,7 @@ func (r *renewal) entries(n *normal) []Entry {
 	return entries
 }
 
-// older are the renewals of leases that were granted before anything was written down; they
-// stand first.
+// older returns the renewals of leases that were granted before the first message; they come first.
 func (g *gathering) older(atoms []*atom) []*renewal {
 	left := maps.Clone(g.renewed)
 	for _, a := range atoms {

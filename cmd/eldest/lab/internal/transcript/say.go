@@ -12,14 +12,14 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// verb is the name of a method without its service.
+// verb returns the name of a method without its service.
 func verb(method string) string {
 	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	return name
 }
 
-// say writes a message: one entry, or one for each event. created is the name of the
-// watch that a request creates, where it is known.
+// say formats a message: one entry, or one for each event. created is the name of the watch that a
+// request creates, if it is known.
 func say(m wiretap.Message, created string, n names) []Entry {
 	e := Entry{Lane: m.Lane, Verb: verb(m.Method), Lost: m.Lost}
 	if n.exact() {
@@ -53,7 +53,7 @@ func say(m wiretap.Message, created string, n names) []Entry {
 	return []Entry{e}
 }
 
-// watchVerb says what a request on a watch stream wants.
+// watchVerb returns the kind of a request on a watch stream.
 func watchVerb(r *etcdserverpb.WatchRequest) string {
 	switch r.RequestUnion.(type) {
 	case *etcdserverpb.WatchRequest_CancelRequest:
@@ -129,7 +129,7 @@ func sayAnswer(m wiretap.Message, n names) []string {
 	return fields(m, n)
 }
 
-// sayEnd says how a call ended.
+// sayEnd formats how a call ended.
 func sayEnd(m wiretap.Message, n names) string {
 	switch s := m.Status; {
 	case s.Code() == codes.OK:
@@ -141,7 +141,7 @@ func sayEnd(m wiretap.Message, n names) string {
 	}
 }
 
-// fields lists what a message of another kind holds, in the order of its definition.
+// fields lists the fields of a message of another kind, in the order of its definition.
 func fields(m wiretap.Message, n names) []string {
 	if m.Body == nil {
 		return []string{decimal(int64(m.Size)) + " bytes"}
@@ -186,8 +186,7 @@ func field(f protoreflect.FieldDescriptor, in protoreflect.Message, n names) str
 	return ""
 }
 
-// revisionOf is the revision of the store that an answer's header names; 0 where it has
-// none.
+// revisionOf returns the revision of the store in an answer's header, or 0 if it has none.
 func revisionOf(m proto.Message) int64 {
 	if h, ok := m.(interface {
 		GetHeader() *etcdserverpb.ResponseHeader

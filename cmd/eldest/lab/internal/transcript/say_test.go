@@ -16,7 +16,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// pb shortens what follows.
+// Short names for etcd's types.
 type (
 	rangeRequest = etcdserverpb.RangeRequest
 	txnRequest   = etcdserverpb.TxnRequest
@@ -44,7 +44,7 @@ func compareCreate(key string, revision int64) *etcdserverpb.Compare {
 	}
 }
 
-// Each kind of message says what is in it.
+// The text of each kind of message has its content.
 func TestLive(t *testing.T) {
 	prefix := []byte(clientv3.GetPrefixRangeEnd("e/"))
 	for name, tc := range map[string]struct {
@@ -104,7 +104,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// An answer says how long it took, and a line is a line whoever is on it.
+// An answer has its duration, and any name of a lane stays on one line.
 func TestLine(t *testing.T) {
 	var live transcript.Live
 	m := wiretap.Message{At: 1e6, Lane: "a\nb", Kind: wiretap.Request, Call: 3, Method: "/etcdserverpb.KV/Range", Body: &rangeRequest{Key: []byte("k")}}

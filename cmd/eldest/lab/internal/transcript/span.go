@@ -6,7 +6,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// span writes a key, or a range of keys as its ends say.
+// span formats a key, or a range of keys by its ends.
 func span(from, end []byte, n names) string {
 	switch {
 	case len(end) == 0:

@@ -9,11 +9,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// standing are the candidates' keys that are in etcd: those whose last part is the ID of
-// their lease.
+// standing are the candidates' keys in etcd: those whose last part is the ID of their lease.
 type standing map[string]bool
 
-// change follows the keys through an atom, and notes in its entries which come and go.
+// change applies an atom to the keys, and records in its entries which keys come and go.
 func (s standing) change(a *atom, said []Entry, n *normal) {
 	if len(said) == 0 {
 		return
@@ -60,8 +59,8 @@ func (s standing) change(a *atom, said []Entry, n *normal) {
 	at.Gained, at.Gone = gained, gone
 }
 
-// carriedOut are the requests that etcd says were carried out: one, or those of the branch of a
-// transaction that was taken.
+// carriedOut returns the requests that were carried out, according to etcd's answer: one, or those
+// of the executed branch of a transaction.
 func carriedOut(request, answer proto.Message) []proto.Message {
 	if request == nil || answer == nil {
 		return nil

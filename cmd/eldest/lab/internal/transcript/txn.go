@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sayTxn writes a transaction: a part for each operation, and one for all compares.
+// sayTxn formats a transaction: a part for each operation, and one for all compares.
 func sayTxn(r *etcdserverpb.TxnRequest, n names) []string {
 	var parts []string
 	if len(r.Compare) > 0 {
@@ -47,7 +47,7 @@ func sayOp(op *etcdserverpb.RequestOp, n names) string {
 	return "nothing"
 }
 
-// signs are how compares are written.
+// signs are the operators of compares.
 var signs = map[etcdserverpb.Compare_CompareResult]string{
 	etcdserverpb.Compare_EQUAL: " = ", etcdserverpb.Compare_NOT_EQUAL: " ≠ ",
 	etcdserverpb.Compare_GREATER: " > ", etcdserverpb.Compare_LESS: " < ",
@@ -57,7 +57,7 @@ func sayCompare(c *etcdserverpb.Compare, n names) string {
 	of, with := "version", ""
 	rev := func(r int64) string {
 		if r == 0 {
-			return "0" // there is no such key
+			return "0" // the key does not exist
 		}
 		return n.rev(r)
 	}
@@ -76,7 +76,7 @@ func sayCompare(c *etcdserverpb.Compare, n names) string {
 	return of + "(" + span(c.Key, c.RangeEnd, n) + ")" + signs[c.Result] + with
 }
 
-// sayOutcome writes what a transaction came to: which branch, and what its operations say.
+// sayOutcome formats the result of a transaction: its branch, and the results of its operations.
 func sayOutcome(r *etcdserverpb.TxnResponse, n names) []string {
 	branch := "else"
 	if r.Succeeded {
@@ -106,7 +106,7 @@ func sayResult(op *etcdserverpb.ResponseOp, n names) string {
 	return "nothing"
 }
 
-// counted writes an operation and what it found, as one part.
+// counted formats an operation and what it found, as one part.
 func counted(op string, parts []string) string {
 	if len(parts) == 0 {
 		return op
@@ -118,8 +118,8 @@ func counted(op string, parts []string) string {
 	return text
 }
 
-// inside is the request or the answer that an operation of a transaction holds: the same
-// message as that of a call of its own. nil: it holds none.
+// inside returns the request or the answer in an operation of a transaction: the same message as
+// that of a separate call. It is nil if there is none.
 func inside(op proto.Message) proto.Message {
 	m := op.ProtoReflect()
 	held := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
@@ -129,7 +129,7 @@ func inside(op proto.Message) proto.Message {
 	return m.Get(held).Message().Interface()
 }
 
-// writes reports whether what had this answer changed the store.
+// writes reports whether the request with this answer changed the store.
 func writes(answer proto.Message) bool {
 	switch r := answer.(type) {
 	case *etcdserverpb.PutResponse:

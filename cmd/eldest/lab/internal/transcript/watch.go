@@ -7,8 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// sayCreate writes the creation of a watch. name is "" as long as etcd has not given it
-// one.
+// sayCreate formats the creation of a watch. name is "" until etcd has given it a number.
 func sayCreate(r *etcdserverpb.WatchCreateRequest, name string, requireLeader bool, n names) []string {
 	without := func(f etcdserverpb.WatchCreateRequest_FilterType) bool { return slices.Contains(r.Filters, f) }
 	from := "from now on"
@@ -25,7 +24,7 @@ func sayCreate(r *etcdserverpb.WatchCreateRequest, name string, requireLeader bo
 		when(requireLeader, "require leader"))}
 }
 
-// sayEvent writes one event.
+// sayEvent formats one event.
 func sayEvent(e *mvccpb.Event, n names) string {
 	var text string
 	if e.Type == mvccpb.Event_DELETE {
@@ -39,7 +38,7 @@ func sayEvent(e *mvccpb.Event, n names) string {
 	return text
 }
 
-// sayWatch writes an answer of a watch that is no event.
+// sayWatch formats an answer of a watch that is no event.
 func sayWatch(r *etcdserverpb.WatchResponse, name string, n names) []string {
 	revision := r.Header.GetRevision()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// What a lane says while it is cut off is lost, both ways, and nobody else's is.
+// Messages from and to a partitioned lane are lost, and those of other lanes are not.
 func TestCut(t *testing.T) {
 	s := newStage(t)
 	anna, bert := s.client("anna"), s.client("bert")
@@ -40,7 +40,7 @@ func TestCut(t *testing.T) {
 	require.Equal(t, "there", string(got.Kvs[0].Value))
 	require.EqualValues(t, 1, got.Kvs[0].Version, "what was lost arrived")
 
-	// The watch lost something: it ends, and the client makes a new one, from there on.
+	// The watch lost an event: it ends, and the client makes a new one from there on.
 	s.tap.Mend("anna")
 	require.Equal(t, "there", string((<-watched).Events[0].Kv.Value))
 	_, err = anna.Put(s.ctx, "k", "again")

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// method is what is known of a call by its name.
+// method is what the name of a call determines.
 type method struct {
-	request, answer protoreflect.MessageType // nil: not known
+	request, answer protoreflect.MessageType // nil: unknown
 	stream          bool
 }
 
-// methodOf looks a method up in etcd's API, by its full name. Of what is not there is
-// assumed that it is a stream.
+// methodOf looks a method up in etcd's API, by its full name. A method that is not there is assumed
+// to be a stream.
 func methodOf(full string) method {
 	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
@@ -46,8 +46,8 @@ func typeOf(d protoreflect.MessageDescriptor) protoreflect.MessageType {
 	return known
 }
 
-// decode makes a message of a frame, for the record. What cannot be decoded is nil: etcd
-// and its client will find out for themselves.
+// decode decodes a frame, for the record. It returns nil for a frame that cannot be decoded: etcd
+// and its client will report that themselves.
 func decode(t protoreflect.MessageType, data mem.BufferSlice) proto.Message {
 	if t == nil {
 		return nil
@@ -60,14 +60,13 @@ func decode(t protoreflect.MessageType, data mem.BufferSlice) proto.Message {
 	return m.Interface()
 }
 
-// Hidden is what stands in place of a secret.
+// Hidden replaces a secret.
 const Hidden = "(hidden)"
 
-// secrets are the fields that hold passwords, or what is as good as one.
+// secrets are the fields that hold passwords, or equivalents.
 var secrets = []protoreflect.Name{"password", "hashedPassword", "token"}
 
-// redact takes secrets out of a message, and the pieces of a snapshot, which are the
-// whole store.
+// redact removes secrets from a message, and the blobs of a snapshot, which are the whole store.
 func redact(m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	for _, name := range secrets {

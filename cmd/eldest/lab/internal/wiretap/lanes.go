@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// connection is one of a client's. It is made when the client connects and ends with it.
+// connection is a client's connection. It is made when the client connects and ends with it.
 type connection struct {
 	tap    *Proxy
 	number int
@@ -22,10 +22,10 @@ type connection struct {
 	ended bool
 }
 
-// connectionKey is where a call finds its connection.
+// connectionKey is the context key of a call's connection.
 type connectionKey struct{}
 
-// TagConn implements stats.Handler: the calls of a connection get it with their contexts.
+// TagConn implements stats.Handler: it adds the connection to the contexts of its calls.
 func (p *Proxy) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *Proxy) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Conte
 	return context.WithValue(ctx, connectionKey{}, &connection{tap: p, number: p.connections})
 }
 
-// HandleConn implements stats.Handler: with a client's connection ends the one to etcd.
+// HandleConn implements stats.Handler: when a client's connection ends, so does the one to etcd.
 func (p *Proxy) HandleConn(ctx context.Context, s stats.ConnStats) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if _, ended := s.(*stats.ConnEnd); !ok || !ended {
@@ -74,7 +74,7 @@ func (c *connection) call(ctx context.Context) (*grpc.ClientConn, string, error)
 	return c.etcd, c.lane, nil
 }
 
-// laneOf is what the client calls itself. gRPC adds its own name to that.
+// laneOf returns the client's user agent without gRPC's own name, or a new name.
 func (p *Proxy) laneOf(ctx context.Context) string {
 	agent := ""
 	if values := metadata.ValueFromIncomingContext(ctx, "user-agent"); len(values) > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// A request and its answer are there, in this order, under the client's name.
+// A request and its answer are recorded, in this order, with the client's name.
 func TestUnary(t *testing.T) {
 	s := newStage(t)
 	c := s.client("anna")
@@ -41,7 +41,7 @@ func TestUnary(t *testing.T) {
 	require.LessOrEqual(t, said[0].At, said[1].At)
 }
 
-// What etcd refuses is refused in its words, and recorded.
+// An error of etcd reaches the client unchanged, and is recorded.
 func TestErrors(t *testing.T) {
 	s := newStage(t)
 	c := s.client("anna")
@@ -89,7 +89,7 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, codes.Canceled, end.Status.Code())
 }
 
-// Leases are kept alive through the wiretap, and one that is gone is said to be.
+// Leases are kept alive through the wiretap, and a renewal of a revoked lease fails.
 func TestKeepAlive(t *testing.T) {
 	s := newStage(t)
 	c := s.client("anna")
@@ -111,7 +111,7 @@ func TestKeepAlive(t *testing.T) {
 	require.True(t, gone.Stream)
 }
 
-// Large messages pass whole in both directions, and too large ones are etcd's to refuse.
+// Large messages pass whole in both directions, and etcd refuses those that are too large.
 func TestLarge(t *testing.T) {
 	s := newStage(t)
 	c := s.client("anna", func(cfg *clientv3.Config) { cfg.MaxCallSendMsgSize = 4 << 20 })
@@ -130,7 +130,7 @@ func TestLarge(t *testing.T) {
 	require.ErrorIs(t, err, rpctypes.ErrRequestTooLarge)
 }
 
-// Many calls at once on many connections: none is mixed up with another.
+// Many concurrent calls on many connections are not mixed up.
 func TestConcurrent(t *testing.T) {
 	s := newStage(t)
 	var wg sync.WaitGroup
@@ -162,7 +162,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// Who says nothing of himself is a client, each connection another one.
+// A client without a name is named client, with a new name for each connection.
 func TestLanesWithoutNames(t *testing.T) {
 	s := newStage(t)
 	for range 2 {
@@ -176,7 +176,7 @@ func TestLanesWithoutNames(t *testing.T) {
 	require.Equal(t, "a note", s.said()[4].Text)
 }
 
-// Clients log in through the wiretap, and what they log in with is not recorded.
+// Clients authenticate through the wiretap, and their credentials are not recorded.
 func TestSecrets(t *testing.T) {
 	s := newStage(t)
 	root := s.client("root")
@@ -209,7 +209,7 @@ func TestSecrets(t *testing.T) {
 	require.Positive(t, logins)
 }
 
-// The end of the wiretap is that of its calls, whatever they wait for.
+// Close ends the calls, whatever they wait for.
 func TestCloseEndsStreams(t *testing.T) {
 	s := newStage(t)
 	watched := s.client("anna").Watch(s.ctx, "k", clientv3.WithCreatedNotify())

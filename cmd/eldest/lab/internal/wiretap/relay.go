@@ -15,10 +15,10 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// call is one call on its way.
+// call is a call that is being relayed.
 type call struct {
 	*Proxy
-	Message // what all its messages have in common
+	Message // the fields that all its messages share
 	method  method
 	cancel  context.CancelCauseFunc
 }
@@ -50,13 +50,13 @@ func (p *Proxy) handle(_ any, client grpc.ServerStream) error {
 	return c.end(c.answers(ctx, client, etcd))
 }
 
-// wantsLeader reports whether the client said so, in the way of etcd's client.
+// wantsLeader reports whether the client requires a leader, as etcd's client does.
 func wantsLeader(ctx context.Context) bool {
 	values := metadata.ValueFromIncomingContext(ctx, rpctypes.MetadataRequireLeaderKey)
 	return len(values) > 0 && values[0] == rpctypes.MetadataHasLeader
 }
 
-// passed is the metadata that etcd gets: the client's, but for what gRPC sets itself.
+// passed returns the metadata that etcd receives: the client's, without what gRPC sets itself.
 func passed(ctx context.Context) metadata.MD {
 	in, _ := metadata.FromIncomingContext(ctx)
 	out := make(metadata.MD, len(in))
@@ -71,7 +71,7 @@ func passed(ctx context.Context) metadata.MD {
 	return out
 }
 
-// requests moves what the client sends, until it has sent all or either side has ended.
+// requests relays what the client sends, until it has sent all or either side has ended.
 func (c *call) requests(ctx context.Context, client grpc.ServerStream, etcd grpc.ClientStream) {
 	var f rawframe.Frame
 	defer f.Free()
@@ -92,8 +92,8 @@ func (c *call) requests(ctx context.Context, client grpc.ServerStream, etcd grpc
 	}
 }
 
-// answers moves what etcd sends, and returns how it ended the call. The header goes
-// first and alone, because etcd may send it long before a message.
+// answers relays what etcd sends, and returns how etcd ended the call. The header is sent first and
+// alone, because etcd may send it long before a message.
 func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.ClientStream) error {
 	if header, err := etcd.Header(); err == nil && header != nil {
 		if err := client.SendHeader(header); err != nil {
@@ -121,8 +121,8 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 	}
 }
 
-// torn is how a call ends that was ended by the mending of a cut, and err for one that was ended
-// by etcd or by the client.
+// torn returns the error of a call that Mend ended, and err for a call that etcd or the client
+// ended.
 func torn(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
 		return status.Error(codes.Unavailable, cause.Error())
@@ -130,7 +130,7 @@ func torn(ctx context.Context, err error) error {
 	return err
 }
 
-// end records how a call ended, and returns that.
+// end records how a call ended, and returns its error.
 func (c *call) end(err error) error {
 	if err == nil && !c.Stream {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// patience bounds what a test waits for, on a machine that can hardly breathe.
+// patience bounds what a test waits for, on an overloaded machine.
 const patience = time.Minute
 
-// stage is an etcd with a wiretap before it.
+// stage is an etcd with a wiretap in front of it.
 type stage struct {
 	*testing.T
 	ctx  context.Context
@@ -49,7 +49,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// client talks to etcd through the wiretap, under a name; "" is none.
+// client connects to etcd through the wiretap, with a name; "" means none.
 func (s *stage) client(lane string, change ...func(*clientv3.Config)) *clientv3.Client {
 	s.Helper()
 	cfg := clientv3.Config{Endpoints: []string{s.tap.Endpoint()}, Logger: zap.NewNop(), Context: s.ctx}
@@ -65,14 +65,14 @@ func (s *stage) client(lane string, change ...func(*clientv3.Config)) *clientv3.
 	return c
 }
 
-// said are the messages so far.
+// said returns the messages so far.
 func (s *stage) said() []wiretap.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.messages)
 }
 
-// eventually waits until a message of that kind is there, and returns it.
+// eventually waits for a message that matches, and returns it.
 func (s *stage) eventually(matches func(wiretap.Message) bool) wiretap.Message {
 	s.Helper()
 	var found wiretap.Message

@@ -22,17 +22,17 @@ import (
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// ErrInvalid is returned by Start for endpoints that are none.
+// ErrInvalid is returned by Start for invalid endpoints.
 var ErrInvalid = errors.New("invalid endpoints")
 
-// members is where etcd is.
+// members has etcd's addresses.
 type members struct {
 	addresses []resolver.Address
 	creds     credentials.TransportCredentials
 }
 
-// newMembers reads endpoints as etcd's client does: host:port with a scheme or without,
-// or unix:path. Either all are reached with TLS or none is.
+// newMembers parses endpoints as etcd's client does: host:port with a scheme or without, or
+// unix:path. Either all are reached with TLS or none is.
 func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 	if len(endpoints) == 0 {
 		return nil, fmt.Errorf("%w: there are none", ErrInvalid)
@@ -58,7 +58,7 @@ func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%w: %q: %w", ErrInvalid, ep, err)
 			}
-			a.ServerName = host // whose certificate it is
+			a.ServerName = host // whose certificate is verified
 		}
 		if scheme == "https" || scheme == "unixs" || scheme == "" && config != nil {
 			secure++
@@ -77,16 +77,16 @@ func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 	return m, nil
 }
 
-// How soon a connection to etcd that died without a word is given up, and how attempts to
-// connect follow one another.
+// How soon a connection to an unresponsive etcd is given up, and how often connecting is tried
+// again.
 const (
 	pingEvery   = 10 * time.Second
 	pingLimit   = 3 * time.Second
 	retryLatest = time.Second
 )
 
-// dial makes a connection to etcd, beginning with the n-th member. It does not block; the
-// first call finds out whether anybody is there.
+// dial makes a connection to etcd, beginning with the n-th member. It does not block; the first
+// call shows whether etcd is available.
 func (m *members) dial(n int) (*grpc.ClientConn, error) {
 	turned := make([]resolver.Address, 0, len(m.addresses))
 	for i := range m.addresses {

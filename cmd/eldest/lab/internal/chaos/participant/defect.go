@@ -12,22 +12,22 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Defects that a participant can be told to have, so that chaos can be seen to find them.
+// Defects that a participant can be configured with, to show that chaos finds them.
 const (
-	// Overstay is to be certain of a tenure that is over, as if the deadline were
-	// counted from the receipt of a renewal, only worse.
+	// Overstay is to be certain of a tenure that is over, as if the deadline were counted from the
+	// receipt of a renewal, but for longer.
 	Overstay = "overstay"
-	// Unguarded is to write without the guard, and to go on for a while.
+	// Unguarded is to write without the guard, and to continue for a while.
 	Unguarded = "unguarded"
 	// Linger is to leave a key without an owner in the queue after a tenure.
 	Linger = "linger"
 	// Forget is to leave a watch open after a tenure.
 	Forget = "forget"
-	// Perfect is to use the machine's clock, whichever one it was given.
+	// Perfect is to use the machine's clock instead of the given one.
 	Perfect = "perfect"
 )
 
-// Defects lists them.
+// Defects lists all defects.
 var Defects = []string{Overstay, Unguarded, Linger, Forget, Perfect}
 
 // broken is a tenure that does not notice its end in time.
@@ -70,22 +70,22 @@ func (b *broken) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse,
 	return b.client.Txn(ctx).Then(op).Commit()
 }
 
-// late commits without asking anything but etcd, as a request that was under way when the
-// tenure ended.
+// late commits without any check but etcd's, like a request that was in flight when the tenure
+// ended.
 func (p *participant) late(ctx context.Context, t contender.Tenure, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	b, ok := t.(*broken)
 	if !ok || b.defect != Unguarded {
 		return contender.Guarded(ctx, p.client, t.Key(), t.Token(), op)
 	}
 	select {
-	case <-b.over: // by then another one leads
+	case <-b.over: // by then another candidate leads
 	case <-ctx.Done():
 	}
 	return p.client.Txn(ctx).Then(op).Commit()
 }
 
-// spoil leaves behind what a defective participant leaves after a tenure: a watch, which only the
-// client's end will end, or a candidate's key without an owner, on a lease that lives for a long time.
+// spoil leaves behind what a defective participant leaves after a tenure: a watch, which only ends
+// with the client, or a candidate's key without an owner, on a lease with a long TTL.
 func (p *participant) spoil() {
 	switch p.Defect {
 	case Forget:
@@ -97,18 +97,18 @@ func (p *participant) spoil() {
 	case Linger:
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), requestTimeout)
 		defer cancel()
-		if granted, err := p.client.Grant(ctx, 600); err == nil { // else another tenure ends in a moment
+		if granted, err := p.client.Grant(ctx, 600); err == nil { // else another tenure will end soon
 			_, _ = p.client.Put(ctx, keys.Candidate(p.Election, int64(granted.ID)), "nobody", clientv3.WithLease(granted.ID))
 		}
 	}
 }
 
-// clock is a lease.Clock: the machine's, but for the rate at which it runs from some instant on.
+// clock is a lease.Clock: the machine's, but from some instant on it runs at another rate.
 type clock struct {
 	mu           sync.Mutex
 	rate         float64
-	since, shown time.Duration // what the machine's and this one showed when the rate was set
-	read         bool          // since then, by the election
+	since, shown time.Duration // readings of the machine's clock and of this one when the rate was set
+	read         bool          // whether the election has read it since then
 }
 
 func newClock() *clock {
@@ -135,8 +135,8 @@ func (c *clock) run(rate float64) {
 	c.since, c.shown, c.rate, c.read = now, c.at(now), rate, false
 }
 
-// ran is how fast the clock has run since the rate was set, or 0 where nobody has read it since: a
-// rate that nobody has seen has done nothing.
+// ran returns the rate of the clock since the rate was set, or 0 if the election has not read the
+// clock since: a rate that was never read has had no effect.
 func (c *clock) ran() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,22 +17,22 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Bounds of what a leader asks for: a request that is lost must not keep it from the next.
+// Bounds of a leader's requests: a lost request must not prevent the next one.
 const (
 	requestTimeout = 700 * time.Millisecond
 	resignTimeout  = time.Second
-	// patience, beside two TTLs, is that of a write which is to arrive however late.
+	// patience, in addition to two TTLs, is the timeout of a write that may arrive very late.
 	patience = time.Second
 )
 
-// The pauses between two guarded writes, and between two reads by anybody.
+// The pauses between two guarded writes, and between two reads by any participant.
 const (
 	leastWritePause, mostWritePause = 40 * time.Millisecond, 100 * time.Millisecond
 	leastReadPause, mostReadPause   = 150 * time.Millisecond, 350 * time.Millisecond
 )
 
-// lead works until the tenure is over or suspended, and tells that at the instant at which it is
-// notified of it. It reports whether the tenure is suspended, and may lead on.
+// lead works until the tenure is over or suspended, and reports that at the instant at which it is
+// notified. It returns whether the tenure is suspended, and may be resumed.
 func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended bool) {
 	var work sync.WaitGroup
 	var decided atomic.Bool // how the tenure ends
@@ -60,8 +60,7 @@ func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended b
 	return suspended
 }
 
-// resign gives the tenure up. A resignation that fails is tried again, as the session may go
-// on living.
+// resign ends the tenure. A resignation that fails is retried, as the session may continue to live.
 func (p *participant) resign(t contender.Tenure) {
 	p.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
 	for range 3 {
@@ -74,20 +73,20 @@ func (p *participant) resign(t contender.Tenure) {
 	}
 }
 
-// work makes writes with the guard, and offers its token to the store outside, until the tenure is
-// over, and one of each afterwards: the request that was under way when the leader was stopped.
+// work makes guarded writes, and offers its token to the store outside etcd, until the tenure is
+// over, and makes one of each afterwards: the request in flight when the leader was stopped.
 func (p *participant) work(t contender.Tenure) {
 	for n := 0; ; n++ {
 		over := t.Context().Err() != nil
 		p.write(t, requestTimeout, over)
-		_, _ = fmt.Fprintf(p.lines, `{"offer":%d}`+"\n", t.Token()) // who cannot write an event ends
+		_, _ = fmt.Fprintf(p.lines, `{"offer":%d}`+"\n", t.Token()) // if this fails, writing the next event ends the process
 		if over {
 			return
 		}
 		switch n % 4 {
 		case 1:
-			// One that is not given up while it is held somewhere: it arrives when
-			// another one leads, and has nothing but the guard to stop it.
+			// A write that is not given up while it is held in the network: it arrives when another
+			// candidate leads, and only the guard can stop it.
 			p.patient.Go(func() { p.write(t, patience+2*p.TTL, false) })
 		case 3:
 			p.read(context.Background(), t.Token(), func(ctx context.Context) ([]*mvccpb.KeyValue, error) {
@@ -102,7 +101,7 @@ func (p *participant) work(t contender.Tenure) {
 	}
 }
 
-// write makes one guarded write, and waits for its outcome for so long.
+// write makes one guarded write, and waits for its outcome for timeout at most.
 func (p *participant) write(t contender.Tenure, timeout time.Duration, over bool) {
 	name := fmt.Sprintf("%s-%d", p.Who, p.writes.Add(1))
 	e := oracle.Event{Kind: oracle.Sent, Token: t.Token(), Write: name}
@@ -111,7 +110,7 @@ func (p *participant) write(t contender.Tenure, timeout time.Duration, over bool
 	do := t.Do
 	if over {
 		do = func(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) { return p.late(ctx, t, op) }
-		if p.Defect == Unguarded { // it waits for its moment
+		if p.Defect == Unguarded { // it waits until another candidate leads
 			timeout = 4 * p.TTL
 		}
 	}
@@ -129,7 +128,7 @@ func (p *participant) write(t contender.Tenure, timeout time.Duration, over bool
 	p.tell(e)
 }
 
-// look reads what the leaders write, without being one.
+// look reads what the leaders write, without a tenure.
 func (p *participant) look() {
 	for p.pause(p.life, leastReadPause, mostReadPause) {
 		p.read(p.life, 0, func(ctx context.Context) ([]*mvccpb.KeyValue, error) {
@@ -142,8 +141,8 @@ func (p *participant) look() {
 	}
 }
 
-// read tells what is read; token is that of the tenure that guards it, if any. Reads that fail are
-// not told.
+// read reports what is read; token is that of the tenure that guards the read, if any. Reads that
+// fail are not reported.
 func (p *participant) read(ctx context.Context, token int64, get func(context.Context) ([]*mvccpb.KeyValue, error)) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -156,7 +155,7 @@ func (p *participant) read(ctx context.Context, token int64, get func(context.Co
 	if len(kvs) > 0 {
 		name, err := oracle.ReadValue(string(kvs[0].Value))
 		if err != nil {
-			name = string(kvs[0].Value) // of no write: the oracle will not know it either
+			name = string(kvs[0].Value) // of no write: the oracle does not find it either
 		}
 		e.Write, e.Rev = name, kvs[0].ModRevision
 	}
@@ -166,29 +165,29 @@ func (p *participant) read(ctx context.Context, token int64, get func(context.Co
 const (
 	// samplePause is the time between two samples.
 	samplePause = time.Millisecond
-	// sampleTold is how long nothing need be told while nothing changes.
+	// sampleTold is how long samples need not be reported while nothing changes.
 	sampleTold = 25 * time.Millisecond
-	// silence is a time between two samples that is not the scheduler's doing as a
-	// rule: both are told.
+	// silence is a time between two samples that the scheduler does not usually cause: both samples
+	// are reported.
 	silence = 10 * time.Millisecond
-	// sampleAfter is how many samples are told after the end of a tenure.
+	// sampleAfter is how many samples are reported after the end of a tenure.
 	sampleAfter = 3
 )
 
-// sample asks, every millisecond, whether the tenure's holder is certain to lead, until it is
-// not, and a few times after that.
+// sample checks every millisecond whether the tenure's holder is certain to lead, until it is not,
+// and a few times after that.
 func (p *participant) sample(t contender.Tenure) {
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
 	var last oracle.Event // the last sample
 	told := time.Duration(0)
-	pending := false // last was not told
+	pending := false // last was not reported
 	file := func(e oracle.Event) {
 		p.tell(e)
 		told, pending = e.At, false
 	}
 	for after := 0; after < sampleAfter; {
-		// Nothing may come between the readings but the question.
+		// Only the check may come between the two readings of the clock.
 		at := lease.Boot().Now()
 		sure := t.Holds()
 		until := lease.Boot().Now()

@@ -29,9 +29,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Config is the first that a participant reads.
+// Config is the first value that a participant reads.
 type Config struct {
-	// Who is the participant's name, of this life only.
+	// Who is the participant's name, of this process only.
 	Who string `json:"who"`
 	// Contender is the name of a contender of bench/contender.
 	Contender string        `json:"contender"`
@@ -40,23 +40,23 @@ type Config struct {
 	TTL       time.Duration `json:"ttl"`
 	// Data is the key that leaders write.
 	Data string `json:"data"`
-	// Beat is the timeout of its heartbeats; 0: it has none. Keeper says that it has a keeper.
+	// Beat is the timeout of its heartbeats; 0 means none. Keeper means that it has a keeper.
 	Beat   time.Duration `json:"beat,omitempty"`
 	Keeper bool          `json:"keeper,omitempty"`
-	// Tight says that it leaves itself next to no margin; see tighten.
+	// Tight means that it has next to no margin; see tighten.
 	Tight bool `json:"tight,omitempty"`
 	// Defect is one of Defects, or empty.
 	Defect string `json:"defect,omitempty"`
 }
 
-// What a participant can be ordered to do.
+// Orders that a participant can receive.
 const (
-	// DoRate sets the rate of its clock. A Fault event, of RateText, tells that the election has
-	// read the clock, and how fast it ran.
+	// DoRate sets the rate of its clock. A Fault event with RateText reports that the election has
+	// read the clock, and at which rate it ran.
 	DoRate = "rate"
-	// DoResign has it resign, or leave the queue, and campaign again.
+	// DoResign makes it resign, or leave the queue, and campaign again.
 	DoResign = "resign"
-	// DoQuit ends it. What is left of it is told as Left events.
+	// DoQuit ends it. It reports what is left of it as Left events.
 	DoQuit = "quit"
 )
 
@@ -66,11 +66,12 @@ type Order struct {
 	Rate float64 `json:"rate,omitempty"`
 }
 
-// RateText is the text of the event that tells how fast a clock ran.
+// RateText is the text of the event that reports the rate of a clock.
 func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
 
-// Line is what a participant writes: first that it is up, with the process ID of its keeper, if it has one; then
-// events, whose instants are lease.Boot's, and tokens that it offers to the store outside etcd.
+// Line is a line that a participant writes: first that it is up, with the process ID of its keeper,
+// if it has one; then events, whose instants are lease.Boot's, and tokens that it offers to the
+// store outside etcd.
 type Line struct {
 	Up     bool          `json:"up,omitempty"`
 	Keeper int           `json:"keeper,omitempty"`
@@ -83,21 +84,21 @@ type participant struct {
 	Config
 	client *clientv3.Client
 	clock  *clock
-	keeper *keeper.Keeper // nil: none
+	keeper *keeper.Keeper // nil if it has none
 	out    *oracle.Recorder
-	lines  io.Writer // the same, for lines that are no events
+	lines  io.Writer // the same output, for lines that are no events
 
 	life context.Context
 	end  context.CancelFunc
-	// leave has one token when it is to leave the candidacy or tenure that it has, or the next.
+	// leave has one element when it must leave its candidacy or tenure, or the next one.
 	leave chan struct{}
 
 	writes  atomic.Int64   // sent so far
-	patient sync.WaitGroup // writes that are waited for longer than their tenure lasts
+	patient sync.WaitGroup // writes that may outlive their tenure
 }
 
-// Run is all that a participant's process does. It blocks until it is told to quit; at the end of
-// in, which comes with that of its supervisor, it ends the process in the middle of whatever goes on.
+// Run does the whole work of a participant's process. It blocks until it is ordered to quit. At the
+// end of in, which happens when its supervisor ends, it ends the process at once.
 func Run(in io.Reader, out io.Writer) error {
 	p := &participant{clock: newClock(), out: oracle.NewRecorder(out, lease.Boot().Now), lines: out, leave: make(chan struct{}, 1)}
 	orders := json.NewDecoder(in)
@@ -132,8 +133,8 @@ func Run(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// up starts the keeper, if there is to be one, and tells that it is up. The keeper reaches etcd as the
-// participant does: keeper.Serve is called with connect.Kept by the main of each process that is one.
+// up starts the keeper, if it is configured, and reports that the participant is up. The keeper reaches
+// etcd as the participant does: the main of each keeper process calls keeper.Serve with connect.Kept.
 func (p *participant) up() error {
 	up := Line{Up: true}
 	if p.Keeper {
@@ -150,7 +151,7 @@ func (p *participant) up() error {
 }
 
 func (p *participant) endKeeper() error {
-	if p.keeper == nil || p.keeper.Err() != nil { // somebody has killed it
+	if p.keeper == nil || p.keeper.Err() != nil { // a fault has killed it
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
@@ -172,7 +173,7 @@ func (p *participant) obey(orders *json.Decoder) {
 		case DoResign:
 			select {
 			case p.leave <- struct{}{}:
-			default: // it is about to
+			default: // an earlier order is still pending
 			}
 		case DoRate:
 			p.clock.run(o.Rate)
@@ -184,8 +185,8 @@ func (p *participant) obey(orders *json.Decoder) {
 // rateShown is how long a clock runs before its rate is measured.
 const rateShown = 20 * time.Millisecond
 
-// showRate tells how fast the clock runs when the election has read it, which it does with each
-// renewal at the latest.
+// showRate reports the rate of the clock when the election has read the clock, which it does at the
+// next renewal at the latest.
 func (p *participant) showRate(rate float64) {
 	for p.pause(p.life, rateShown, rateShown) {
 		switch ran := p.clock.ran(); {
@@ -200,7 +201,7 @@ func (p *participant) showRate(rate float64) {
 	}
 }
 
-// run is the participant's life: session after session, campaign after campaign.
+// run opens session after session, and campaigns in each one again and again.
 func (p *participant) run(of contender.Contender) {
 	for p.life.Err() == nil {
 		s, c, err := p.open(of)
@@ -213,7 +214,7 @@ func (p *participant) run(of contender.Contender) {
 			p.pause(p.life, 0, 50*time.Millisecond)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), p.TTL)
-		_ = s.Close(ctx) // what is left then goes with the lease
+		_ = s.Close(ctx) // what is left then expires with the lease
 		cancel()
 	}
 }
@@ -232,8 +233,8 @@ func (p *participant) open(of contender.Contender) (contender.Session, contender
 	return s, c, err
 }
 
-// contender is whose election is tested. Ours reads the participant's clock and tells the revision
-// of each winning proof.
+// contender returns the election under test. Eldest's reads the participant's clock and reports the
+// revision of each winning proof.
 func (p *participant) contender() (contender.Contender, error) {
 	of, err := contender.Named(p.Contender)
 	ours, ok := of.(contender.Ours)
@@ -260,10 +261,10 @@ func (p *participant) contender() (contender.Contender, error) {
 	return ours, nil
 }
 
-// tighten takes away what hides faults. The default margin covers an error of up to a tenth
-// of the TTL, or of 200 ms, and the short time-out of a renewal all of a slow reply; without
-// them the deadline itself has to be right, to the millisecond. That takes a perfect clock. The
-// margin of heartbeats also covers the clocks of others, which are wrong by less than a tenth.
+// tighten removes what hides faults. The default margin covers an error of up to a tenth of the TTL, or of
+// 200 ms, and the short timeout of a renewal covers the whole delay of a slow reply; without them the
+// deadline itself must be correct, to the millisecond. That requires a perfect clock. The margin of
+// heartbeats also covers the clocks of others, which are wrong by less than a tenth.
 func tighten(cfg *lease.Config) {
 	cfg.Margin = time.Millisecond
 	cfg.Heartbeat.Margin = cfg.Heartbeat.Timeout / 10
@@ -274,7 +275,7 @@ func tighten(cfg *lease.Config) {
 	}
 }
 
-// campaign campaigns once, and leads if it wins, and on after each time that the tenure was suspended.
+// campaign campaigns once, leads if it wins, and leads again after each suspension of the tenure.
 func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 	joins := func() { p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease()), Beat: p.Beat}) }
 	joins()
@@ -297,7 +298,7 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 			return
 		}
 		won = oracle.Resumed
-		if t.Token() != token { // its key was gone when it campaigned: this is another tenure
+		if t.Token() != token { // its key had been deleted when it campaigned: this is another tenure
 			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
 			joins()
 			won = oracle.Won
@@ -310,7 +311,7 @@ type resumer interface {
 	Resume(ctx context.Context) (contender.Tenure, error)
 }
 
-// await waits for a win, until the participant is to leave.
+// await waits until the campaign is won, or the participant must leave.
 func (p *participant) await(campaign func(context.Context) (contender.Tenure, error)) (contender.Tenure, error) {
 	ctx, cancel := context.WithCancel(p.life)
 	defer cancel()
@@ -330,7 +331,7 @@ func (p *participant) await(campaign func(context.Context) (contender.Tenure, er
 	return t, err
 }
 
-// tell writes an event. What cannot be written must not happen: the process ends.
+// tell writes an event. If it cannot be written the process ends, as no event may be lost.
 func (p *participant) tell(e oracle.Event) {
 	e.Who = p.Who
 	if err := p.out.Add(e); err != nil {
@@ -339,8 +340,8 @@ func (p *participant) tell(e oracle.Event) {
 	}
 }
 
-// pause blocks for a time between least and most, or until the end of ctx, and reports whether ctx
-// has lasted that long.
+// pause blocks for a random time between least and most, or until ctx ends, and reports whether the
+// time passed before ctx ended.
 func (p *participant) pause(ctx context.Context, least, most time.Duration) bool {
 	select {
 	case <-time.After(least + rand.N(most-least+1)):
@@ -350,12 +351,12 @@ func (p *participant) pause(ctx context.Context, least, most time.Duration) bool
 	}
 }
 
-// dial makes a client as a careful program does, for all contenders alike: one that comes
-// back to a member that was away within half a second, not in up to two minutes.
+// dial makes a client as a careful application does, for all contenders alike: it reconnects within
+// half a second to a member that was unavailable, not within up to two minutes.
 func dial(endpoints []string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
-		DialKeepAliveTime:    10 * time.Second, // gRPC takes no less
+		DialKeepAliveTime:    10 * time.Second, // gRPC's minimum
 		DialKeepAliveTimeout: time.Second,
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -368,27 +369,26 @@ func dial(endpoints []string) (*clientv3.Client, error) {
 const (
 	// partingTime is how long goroutines may take to end after everything was closed.
 	partingTime = 3 * time.Second
-	// mostText is how much is said of goroutines that are left.
+	// mostText bounds the text about goroutines that are left.
 	mostText = 16 << 10
 )
 
-// watcher is the goroutine that etcd's client has for each watch. (That of a stream goes on
-// now and then when the last watch in it has ended: in one departure of some hundred.)
+// watcher is the goroutine that etcd's client has for each watch. (The goroutine of a stream
+// sometimes outlives the last watch in it: in one departure of some hundred.)
 const watcher = "client/v3.(*watchGRPCStream).serveSubstream"
 
-// watches says whether there are watches still, after everything that could want one has
-// ended. It is asked while the client is open: a client that is closed ends all its watches,
-// also those that somebody has forgotten.
+// watches reports watches that are still open after everything that could need one has ended. It is
+// called while the client is open: closing a client ends all its watches, also forgotten ones.
 func watches() []string {
 	return left("a watch: ", func() bool { return !strings.Contains(stacks(), watcher) })
 }
 
-// goroutines says by their stacks that there are more goroutines than before.
+// goroutines reports by their stacks that there are more goroutines than before.
 func goroutines(before int) []string {
 	return left("goroutines: ", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// left waits until all is gone, and says what goroutines there are if it is not.
+// left waits until gone returns true, and returns the goroutines' stacks if it does not in time.
 func left(what string, gone func() bool) []string {
 	for deadline := time.Now().Add(partingTime); !gone(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -401,6 +401,6 @@ func left(what string, gone func() bool) []string {
 
 func stacks() string {
 	var text strings.Builder
-	_ = pprof.Lookup("goroutine").WriteTo(&text, 1) // a Builder takes everything
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 1) // a Builder never fails
 	return text.String()
 }

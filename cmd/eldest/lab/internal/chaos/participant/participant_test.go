@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A clock runs at its rate from the moment on at which it is set, and never back.
+// A clock runs at its rate from the moment at which the rate is set, and never backwards.
 func TestClock(t *testing.T) {
 	c := newClock()
 	last := c.Now()
@@ -34,11 +34,11 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// scripted is a tenure that is certain for so many questions.
+// scripted is a tenure that is certain for a given number of checks.
 type scripted struct {
 	contender.Tenure
-	sure, stall int             // stall: the question before whose answer it pauses
-	asked       []time.Duration // when
+	sure, stall int             // stall: the check that pauses before it returns
+	asked       []time.Duration // the times of the checks
 }
 
 func (s *scripted) Token() int64 { return 7 }
@@ -51,13 +51,13 @@ func (s *scripted) Holds() bool {
 	return len(s.asked) <= s.sure
 }
 
-// answered reports whether an event is that of a question, the first of which is 1.
+// answered reports whether an event is that of a check, the first of which is 1.
 func (s *scripted) answered(e oracle.Event, question int) bool {
 	at := s.asked[question-1]
 	return e.At <= at && at <= e.Until
 }
 
-// samples runs the sampler on a tenure and returns what it told.
+// samples runs the sampler on a tenure and returns the events that it reported.
 func samples(t *testing.T, s *scripted) []oracle.Event {
 	t.Helper()
 	var out bytes.Buffer
@@ -73,12 +73,12 @@ func samples(t *testing.T, s *scripted) []oracle.Event {
 	return h.Events
 }
 
-// The last sample in which it is certain is told, however little is told in between, and then
-// that it is not, a few times.
+// The last sample in which it is certain is reported, even if few samples before it are, and then a
+// few in which it is not certain.
 func TestLastSureSampleIsTold(t *testing.T) {
 	s := &scripted{sure: 400}
 	told := samples(t, s)
-	// One in a while is told, and on a busy machine each that comes late, with the one before.
+	// One sample in each sampleTold is reported, and on a busy machine each late one, with the one before.
 	late := 0
 	for i := range len(s.asked) - 3 {
 		if s.asked[i+3]-s.asked[i] > silence {
@@ -96,8 +96,8 @@ func TestLastSureSampleIsTold(t *testing.T) {
 	require.True(t, s.answered(told[n-1], 400), "the last one before is missing")
 }
 
-// A sample that took long, because the process stood still in the middle of it, is told
-// with both readings, and so is the one before, or one that is hardly older.
+// A sample that took long, because the process was stopped during the check, is reported with both
+// readings, and so is the one before, or one that is hardly older.
 func TestSilenceIsTold(t *testing.T) {
 	s := &scripted{sure: 40, stall: 20}
 	told := samples(t, s)
@@ -112,7 +112,7 @@ func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {
 	require.Empty(t, goroutines(before))
 	end := make(chan struct{})
 	var some sync.WaitGroup
-	for range 3 { // and of those before, one that was about to end may be counted
+	for range 3 { // three, as one that was about to end may be counted in before
 		some.Go(func() { <-end })
 	}
 	named := goroutines(before)
