@@ -101,7 +101,7 @@ func to(ctx context.Context, clients Clients, name, target string, options Optio
 			return result, err
 		}
 		// Who requeues, for another transfer say, is out of the queue for a moment.
-		if err := retry.Sleep(ctx, steppingBack); err != nil {
+		if err := retry.Sleep(ctx, requeuing); err != nil {
 			return result, err
 		}
 	}
@@ -188,9 +188,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// steppingBack is the time in which a candidate that requeues is nearly always standing again
+// requeuing is the time in which a candidate that requeues is nearly always queued again
 // while etcd answers: two requests.
-const steppingBack = 100 * time.Millisecond
+const requeuing = 100 * time.Millisecond
 
 // errEnoughWaiting ends the wait for an answer.
 var errEnoughWaiting = errors.New("no answer in time")
