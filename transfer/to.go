@@ -100,7 +100,7 @@ func to(ctx context.Context, clients Clients, name, target string, options Optio
 			return result, err
 		}
 		// A candidate that requeues (for another transfer) is out of the queue for a moment.
-		if err := retry.Sleep(ctx, steppingBack); err != nil {
+		if err := retry.Sleep(ctx, requeuing); err != nil {
 			return result, err
 		}
 	}
@@ -187,9 +187,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// steppingBack is the time in which a candidate that requeues is nearly always registered again if
+// requeuing is the time in which a candidate that requeues is nearly always registered again if
 // etcd answers: two requests.
-const steppingBack = 100 * time.Millisecond
+const requeuing = 100 * time.Millisecond
 
 // errEnoughWaiting ends the wait for an answer.
 var errEnoughWaiting = errors.New("no answer in time")

@@ -87,6 +87,7 @@ func TestFarewell(t *testing.T) {
 		file, owner := owner(t, "wait")
 		require.Eventually(t, func() bool { _, err := os.Stat(file + ".pid"); return err == nil }, patience, time.Millisecond)
 		program := pidsIn(t, file+".pid", 1)[0]
+		t.Cleanup(func() { _ = syscall.Kill(-program, syscall.SIGKILL) }) // its children would outlive it
 		keeper := clitest.Parent(t, program)
 		halt(t, owner.Process.Pid)
 		require.NoError(t, syscall.Kill(keeper, syscall.SIGKILL))
