@@ -34,7 +34,7 @@ func startEtcd(ctx context.Context) (*clientv3.Client, func()) {
 
 // enter makes a session and a candidate; leave closes both.
 func enter(ctx context.Context, client *clientv3.Client, name, value string) (candidate *election.Candidate, leave func()) {
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 10 * time.Second})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 10 * time.Second}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -186,7 +186,10 @@ func Example_observer() {
 	defer stop()
 
 	observer, err := observe.New(observe.Config{
-		Election: "billing", KV: client, Watcher: client, Timeout: 10 * time.Second, // of a slow etcd
+		Election: "billing", KV: client, Watcher: client,
+		Options: observe.Options{
+			Timeout: 10 * time.Second, // of a slow etcd
+		},
 	})
 	if err != nil {
 		log.Fatal(err)

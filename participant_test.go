@@ -32,7 +32,8 @@ func ended(t testing.TB, l *election.Leadership, reason error) {
 func watchElection(t testing.TB, cli *clientv3.Client, name string) *observe.Observer {
 	t.Helper()
 	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli, Timeout: 500 * time.Millisecond, WatchCheck: 500 * time.Millisecond,
+		Election: name, KV: cli, Watcher: cli,
+		Options: observe.Options{Timeout: 500 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)

@@ -59,7 +59,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.Candidate, Session: a.Session, KV: a.Client, Watcher: a.Client, Accept: accept})
+		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.Candidate, Session: a.Session, KV: a.Client, Watcher: a.Client, ServeOptions: transfer.ServeOptions{Accept: accept}})
 	})
 	running.Go(func() {
 		l, err := a.Candidate.Await(ctx)

@@ -25,7 +25,7 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 	cfg := Config{
 		Elector: elector.Config{
 			Election: election, NodeID: id, Source: elector.Always(elector.Client(m.etcd)),
-			Session: lease.Config{TTL: time.Minute}, // on a busy machine no node loses its lease
+			Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
 		Listener: listen(t), Wait: etcdtest.Patience,

@@ -34,6 +34,11 @@ type Config struct {
 	// Value is the value of the candidate's key: opaque bytes, at most MaxValue.
 	Value []byte
 
+	Options
+}
+
+// Options say how a candidate campaigns. The zero value has the default of each.
+type Options struct {
 	// Ordering is how candidates are queued. nil means txn.ByPointer.
 	Ordering txn.Ordering
 	// Timeout bounds each single request: a request to a member that does not respond costs this
@@ -82,15 +87,23 @@ func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
 		return err
 	}
-	switch {
-	case c.Mutex != nil && c.Mutex.taken == nil:
-		return fmt.Errorf("%w: Config.Mutex was not made by NewMutex", eldest.ErrInvalid)
-	case c.Timeout < 0:
-		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
-	case c.Drain < 0:
-		return fmt.Errorf("%w: Config.Drain %v is negative", eldest.ErrInvalid, c.Drain)
+	if err := c.Options.Check(); err != nil {
+		return err
 	}
 	return checkValue(c.Value)
+}
+
+// Check returns the error that New would return for the options. The error wraps eldest.ErrInvalid.
+func (o Options) Check() error {
+	switch {
+	case o.Mutex != nil && o.Mutex.taken == nil:
+		return fmt.Errorf("%w: Config.Mutex was not made by NewMutex", eldest.ErrInvalid)
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, o.Timeout)
+	case o.Drain < 0:
+		return fmt.Errorf("%w: Config.Drain %v is negative", eldest.ErrInvalid, o.Drain)
+	}
+	return nil
 }
 
 func (c Config) withDefaults() (Config, error) {

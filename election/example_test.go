@@ -97,7 +97,7 @@ func Example_heartbeats() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	session, err := lease.Open(ctx, lease.Config{Lease: client, Heartbeat: lease.Heartbeat{Timeout: time.Second}})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Heartbeat: lease.Heartbeat{Timeout: time.Second}}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestHeartbeatsOfAResumedLease(t *testing.T) {
 	a := electiontest.Join(t, cli, name, beating)
 	l := a.Lead(t)
 	a.Session.Abandon()
-	session, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli, Heartbeat: lease.Heartbeat{Timeout: lease.MinHeartbeat}}, a.Session.ID())
+	session, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli, Options: lease.Options{Heartbeat: lease.Heartbeat{Timeout: lease.MinHeartbeat}}}, a.Session.ID())
 	require.NoError(t, err)
 	b := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Session = session }, tampered(denied))
 	waits := b.Campaign(etcdtest.ContextFor(t, patience)) // longer than the test's wait for it

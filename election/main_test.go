@@ -31,7 +31,7 @@ func newEnv(t *testing.T) *env {
 // during a test that counts requests.
 func (s *env) session(cli *clientv3.Client, change ...func(*lease.Config)) *lease.Session {
 	s.T.Helper()
-	cfg := lease.Config{Lease: cli, TTL: electiontest.Quiet}
+	cfg := lease.Config{Lease: cli, Options: lease.Options{TTL: electiontest.Quiet}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -55,7 +55,8 @@ func (s *env) closed(end func(context.Context) error) {
 func (s *env) candidate(value string, change ...func(*election.Config)) *election.Candidate {
 	s.T.Helper()
 	cfg := election.Config{
-		Election: s.Election, KV: s.Client, Watcher: s.Client, Value: []byte(value), Timeout: patience / 2, WatchCheck: -1,
+		Election: s.Election, KV: s.Client, Watcher: s.Client, Value: []byte(value),
+		Options: election.Options{Timeout: patience / 2, WatchCheck: -1},
 	}
 	for _, f := range change {
 		f(&cfg)

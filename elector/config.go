@@ -83,31 +83,26 @@ type Config struct {
 
 	// Codec encodes and decodes the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
-	// Session configures the sessions. Session.Lease and Session.Majority come from Source and must
-	// be nil.
-	Session lease.Config
-	// Candidate configures the candidacy. Election, Session, KV, Watcher, Value and Mutex are
-	// filled in for each round and must be left out. A hook that blocks delays the end of each
-	// round by Leave.
-	Candidate election.Config
-	// Observer configures the observation of the leader. Election, KV and Watcher are filled in for
-	// each round and must be left out.
-	Observer observe.Config
+	// Session configures the sessions: TTL, heartbeat and so on.
+	Session lease.Options
+	// Candidate configures the candidacy. A hook that blocks delays the end of each round by Leave.
+	Candidate election.Options
+	// Observer configures the observation of the leader.
+	Observer observe.Options
 
 	// Priority is this node's priority as the leader. If it is not 0, the node publishes it in its
 	// value and, when it would lead, yields to nodes in the queue with a higher priority; see
 	// election.ByPriority for the guarantees and the effect on fairness. A node with 0 never yields
 	// and counts as 0 for the others: give a priority to all nodes of a service, or to none.
-	// Candidate.ShouldYield must then be left out.
+	// It cannot be set together with Candidate.ShouldYield.
 	Priority int32
 	// Transfer makes this node take part in transfers of leadership (package transfer), for one
 	// more watch and two more requests in each round. On request the node requeues, or its tenure
 	// ends with eldest.ErrDraining and then the round, in the usual order. If etcd refuses its
 	// request key, the node campaigns all the same and logs a warning to Logger.
 	Transfer bool
-	// Serve configures this part: which requests are accepted, and the hooks. Candidate, Session,
-	// KV and Watcher are filled in for each round and must be left out.
-	Serve transfer.Config
+	// Serve configures this part: which requests are accepted, and the hooks.
+	Serve transfer.ServeOptions
 
 	// TakeOver makes the first round that reaches etcd remove the keys of other instances with this
 	// NodeID, so that a node that starts again after a crash does not wait until the lease of the
@@ -145,27 +140,13 @@ type Config struct {
 
 // withDefaults checks the config as one for an election, and fills it in.
 func (c Config) withDefaults(name string) (Config, error) {
-	if named := c.Candidate.Election; named != "" && named != name {
-		return c, invalid("Config.Candidate is for another election, %q: it is filled in for each round", named)
-	}
-	c.Candidate.Election = name
-	switch err := c.Candidate.Check(); {
+	switch err := (election.Config{Election: name}).Check(); {
 	case err != nil:
 		return c, err
 	case c.NodeID == "":
 		return c, invalid("Config.NodeID is empty")
 	case c.Source == nil:
 		return c, invalid("Config.Source is nil")
-	case c.Session.Lease != nil:
-		return c, invalid("Config.Session.Lease is not nil: it comes from Config.Source")
-	case c.Session.Majority != nil:
-		return c, invalid("Config.Session.Majority is not nil: it comes from Config.Source")
-	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Mutex != nil:
-		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Mutex: those are filled in for each round")
-	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:
-		return c, invalid("Config.Observer has an Election, KV or Watcher: those are filled in for each round")
-	case c.Serve.Candidate != nil, c.Serve.Session != nil, c.Serve.KV != nil, c.Serve.Watcher != nil:
-		return c, invalid("Config.Serve has a Candidate, Session, KV or Watcher: those are filled in for each round")
 	case c.Priority != 0 && c.Candidate.ShouldYield != nil:
 		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: either says when to yield", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
@@ -173,9 +154,7 @@ func (c Config) withDefaults(name string) (Config, error) {
 	case c.Starts < 0:
 		return c, invalid("Config.Starts %d is negative", c.Starts)
 	}
-	observer := c.Observer
-	observer.Election = name
-	if err := errors.Join(c.Session.Check(), observer.Check(), c.Serve.Check()); err != nil {
+	if err := errors.Join(c.Session.Check(), c.Candidate.Check(), c.Observer.Check(), c.Serve.Check()); err != nil {
 		return c, err
 	}
 	if c.Codec == nil {

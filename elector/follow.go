@@ -44,9 +44,9 @@ func (r *round) follow(ctx context.Context) (stop func(), err error) {
 var pause = retry.Default()
 
 func (r *round) observer() (*observe.Observer, error) {
-	cfg := r.e.cfg.Observer
-	cfg.Election, cfg.KV, cfg.Watcher = r.e.cfg.Election, r.clients.KV, r.clients.Watcher
-	return observe.New(cfg)
+	return observe.New(observe.Config{
+		Election: r.e.cfg.Election, KV: r.clients.KV, Watcher: r.clients.Watcher, Options: r.e.cfg.Observer,
+	})
 }
 
 // observe publishes what an observer reports until that ends or ctx does.

@@ -59,8 +59,8 @@ func NewGroup(cfg Config) (*Group, error) {
 
 func newGroup(cfg Config) (*Group, error) {
 	switch {
-	case cfg.Election != "", cfg.Candidate.Election != "":
-		return nil, invalid("Config.Election or Config.Candidate.Election is set: a group takes the name at each Run")
+	case cfg.Election != "":
+		return nil, invalid("Config.Election is set: a group takes the name at each Run")
 	case cfg.Transfer, cfg.TakeOver:
 		return nil, invalid("Config.Transfer or Config.TakeOver is set: a group has neither")
 	}
@@ -183,9 +183,9 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 // a deletion may be in progress. began is set when the key is registered and when the election is
 // won.
 func (g *Group) round(ctx context.Context, name string, j *joint, lead func(context.Context, *Leadership) error, began *time.Time) error {
-	cfg := g.cfg.Candidate
-	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher, cfg.Value = name, j.Session, j.clients.KV, j.clients.Watcher, j.value
-	c, err := election.New(cfg)
+	c, err := election.New(election.Config{
+		Election: name, Session: j.Session, KV: j.clients.KV, Watcher: j.clients.Watcher, Value: j.value, Options: g.cfg.Candidate,
+	})
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 func config(name, id string, cli *clientv3.Client, change ...func(*elector.Config)) elector.Config {
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
-		Session:  lease.Config{TTL: time.Minute}, // a busy machine does not lose the lease
-		Observer: observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
+		Session:  lease.Options{TTL: time.Minute}, // a busy machine does not lose the lease
+		Observer: observe.Options{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
 		Leave:    etcdtest.Patience / 3, // a slow etcd does not leave a key behind
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond

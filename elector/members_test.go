@@ -52,7 +52,7 @@ func startMembers(t *testing.T) *members {
 		e, err := elector.New(config(m.name, id, m.clients[i], ttl(short), func(cfg *elector.Config) {
 			// The default: what must be detected within a TTL must not depend on how often an
 			// observer checks.
-			cfg.Observer = observe.Config{}
+			cfg.Observer = observe.Options{}
 		}))
 		require.NoError(t, err)
 		m.nodes = append(m.nodes, &node{Elector: e, id: id, won: make(chan *elector.Leadership, 16), done: make(chan error, 1)})

@@ -89,22 +89,22 @@ func (c *Config) open(ctx context.Context) (clients Clients, session *lease.Sess
 	if clients.KV == nil || clients.Watcher == nil || clients.Lease == nil {
 		return clients, nil, failed("run", c.Election, invalid("Config.Source returned Clients without a KV, a Watcher or a Lease"))
 	}
-	cfg := c.Session
-	cfg.Lease, cfg.Majority = clients.Lease, clients.Majority
 	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrUnavailable, opening))
 	defer cancel()
-	session, err = lease.Open(bounded, cfg)
+	session, err = lease.Open(bounded, lease.Config{Lease: clients.Lease, Majority: clients.Majority, Options: c.Session})
 	return clients, session, err
 }
 
 // candidacy makes the candidate of the session.
 func (r *round) candidacy() (err error) {
-	cfg := r.e.cfg.Candidate
-	cfg.Session, cfg.KV, cfg.Watcher = r.session, r.clients.KV, r.clients.Watcher
-	if cfg.Value, err = r.e.cfg.value(r.e.instance, r.session.TTL()); err != nil {
+	value, err := r.e.cfg.value(r.e.instance, r.session.TTL())
+	if err != nil {
 		return r.e.failed("run", err)
 	}
-	r.candidate, err = election.New(cfg)
+	r.candidate, err = election.New(election.Config{
+		Election: r.e.cfg.Election, Session: r.session, KV: r.clients.KV, Watcher: r.clients.Watcher, Value: value,
+		Options: r.e.cfg.Candidate,
+	})
 	return err
 }
 
@@ -134,8 +134,9 @@ func (r *round) serve() {
 	if !e.cfg.Transfer {
 		return
 	}
-	cfg := e.cfg.Serve
-	cfg.Candidate, cfg.Session, cfg.KV, cfg.Watcher = r.candidate, r.session, r.clients.KV, r.clients.Watcher
+	cfg := transfer.Config{
+		Candidate: r.candidate, Session: r.session, KV: r.clients.KV, Watcher: r.clients.Watcher, ServeOptions: e.cfg.Serve,
+	}
 	r.closing.Go(func() {
 		err := transfer.Serve(context.Background(), cfg)
 		if r.session.Err() == nil {

@@ -122,7 +122,7 @@ func (s *storm) sit(id string) *seat {
 
 func (p *seat) live() {
 	e, err := elector.New(config(p.storm.name, p.id, p.cli, ttl(gust), func(cfg *elector.Config) {
-		cfg.Drain, cfg.Observer = 2*slow, observe.Config{}
+		cfg.Drain, cfg.Observer = 2*slow, observe.Options{}
 		cfg.TakeOver = true // the previous instance has ended
 	}))
 	require.NoError(p.storm.t, err)

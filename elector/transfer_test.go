@@ -120,8 +120,7 @@ func TestPriorityAndForeignValues(t *testing.T) {
 func TestTransferAndPriorityAreChecked(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	for name, change := range map[string]func(*elector.Config){
-		"somebody's mailbox": func(cfg *elector.Config) { cfg.Serve.KV = cli },
-		"a bad timeout":      func(cfg *elector.Config) { cfg.Serve.Timeout = -1 },
+		"a bad timeout": func(cfg *elector.Config) { cfg.Serve.Timeout = -1 },
 		"both ways to yield": func(cfg *elector.Config) {
 			cfg.Priority = 1
 			cfg.Candidate.ShouldYield = func(eldest.Candidate, []eldest.Candidate) bool { return false }

@@ -32,12 +32,13 @@ func ExampleTee() {
 	told := hooks.Tee(hooks.Log(brief(), "nightly-jobs"), hooks.Set{
 		Candidate: election.Hooks{Ended: func(e election.EndedEvent) { fmt.Println("the end:", hooks.Cause(e.Cause)) }},
 	})
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: time.Minute, Hooks: told.Session}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	candidate, err := election.New(election.Config{
-		Election: "nightly-jobs", Session: session, KV: client, Watcher: client, Hooks: told.Candidate,
+		Election: "nightly-jobs", Session: session, KV: client, Watcher: client,
+		Options: election.Options{Hooks: told.Candidate},
 	})
 	if err != nil {
 		log.Fatal(err)

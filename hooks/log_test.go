@@ -62,15 +62,18 @@ func TestLogOfATenure(t *testing.T) {
 	var p paper
 	told := hooks.Log(logger(&p), t.Name())
 	session, err := lease.Open(ctx, lease.Config{
-		Lease: cli, TTL: time.Minute, Hooks: told.Session,
-		Renewal: func(time.Duration) lease.Renewal {
-			return lease.Renewal{Every: 100 * time.Millisecond, Timeout: 5 * time.Second}
+		Lease: cli,
+		Options: lease.Options{
+			TTL: time.Minute, Hooks: told.Session,
+			Renewal: func(time.Duration) lease.Renewal {
+				return lease.Renewal{Every: 100 * time.Millisecond, Timeout: 5 * time.Second}
+			},
 		},
 	})
 	require.NoError(t, err)
-	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
+	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Options: election.Options{Hooks: told.Candidate}})
 	require.NoError(t, err)
-	observer, err := observe.New(observe.Config{Election: t.Name(), KV: cli, Watcher: cli, Hooks: told.Observer})
+	observer, err := observe.New(observe.Config{Election: t.Name(), KV: cli, Watcher: cli, Options: observe.Options{Hooks: told.Observer}})
 	require.NoError(t, err)
 	require.NoError(t, etcdtest.Err(cli.Put(ctx, t.Name()+"/not-a-candidate", "")))
 	l, err := candidate.Campaign(ctx)
@@ -212,9 +215,9 @@ func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {
 	release := make(chan struct{})
 	told := hooks.Log(slog.New(slog.NewTextHandler(hung(release), nil)), t.Name())
 	renewed := make(chan time.Duration, 1000)
-	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, Majority: cli, TTL: ttl, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, Majority: cli, Options: lease.Options{TTL: ttl, Hooks: told.Session}})
 	require.NoError(t, err)
-	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
+	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Options: election.Options{Hooks: told.Candidate}})
 	require.NoError(t, err)
 	l, err := candidate.Campaign(ctx)
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = k.Close(ctx) }()
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 30 * time.Second, Keeper: k})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 30 * time.Second, Keeper: k}})
 	if err != nil {
 		fmt.Println(err)
 		return

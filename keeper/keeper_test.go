@@ -203,7 +203,7 @@ func TestTooMuch(t *testing.T) {
 // TestShared: the keeper must not revoke a lease that other sessions renew as well.
 func TestShared(t *testing.T) {
 	t.Parallel()
-	cfg := lease.Config{Lease: etcdtest.Shared(t).Client(t), Keeper: new(keeper.Keeper), Shared: true}
+	cfg := lease.Config{Lease: etcdtest.Shared(t).Client(t), Options: lease.Options{Keeper: new(keeper.Keeper), Shared: true}}
 	_, err := lease.Open(etcdtest.Context(t), cfg)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 	_, err = lease.Resume(etcdtest.Context(t), cfg, 7)

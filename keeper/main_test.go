@@ -76,7 +76,7 @@ func candidate() error {
 	if err != nil {
 		return err
 	}
-	s, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Keeper: k})
+	s, err := lease.Open(ctx, lease.Config{Lease: cli, Options: lease.Options{TTL: ttl, Keeper: k}})
 	if err != nil {
 		return err
 	}

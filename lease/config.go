@@ -13,8 +13,8 @@ import (
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// Config says how a session gets and keeps its lease. Only Lease is required. Open and Resume copy
-// it; later changes have no effect.
+// Config says which lease service a session uses, and how. Only Lease is required. Open and Resume
+// copy it; later changes have no effect.
 type Config struct {
 	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one. A session calls
 	// Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends, and, if
@@ -29,6 +29,11 @@ type Config struct {
 	// without a confirmation.
 	Majority Majority
 
+	Options
+}
+
+// Options say how a session gets and keeps its lease. The zero value has the default of each.
+type Options struct {
 	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second are rounded up;
 	// negative TTLs and those over MaxTTL are refused. The server may grant more: by default it
 	// grants at least 2 s (1.5 election timeouts, rounded up). Session.TTL is the granted TTL, and
@@ -97,10 +102,10 @@ func DefaultRenewal(granted time.Duration) Renewal {
 	return Renewal{Every: granted / 4, Timeout: granted / 12}
 }
 
-// Check returns the error that Open would return before it sends anything, except for a missing
-// Lease, for callers that set it later. The error wraps eldest.ErrInvalid.
-func (c Config) Check() error {
-	_, err := c.filled().wanted()
+// Check returns the error that Open would return for the options before it sends anything. The error
+// wraps eldest.ErrInvalid.
+func (o Options) Check() error {
+	_, err := o.filled().wanted()
 	return err
 }
 
@@ -109,7 +114,10 @@ func (c Config) withDefaults() (Config, error) {
 	if absent.Client(c.Lease) {
 		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
 	}
-	c = c.filled()
+	if c.Majority == nil {
+		c.Majority, _ = c.Lease.(Majority)
+	}
+	c.Options = c.filled()
 	if !answers(c.Majority) {
 		return c, fmt.Errorf("%w: neither Config.Majority nor Config.Lease, of type %T, can list etcd's members to confirm renewals: "+
 			"set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{} to do without", eldest.ErrInvalid, c.Lease)
@@ -117,54 +125,51 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-func (c Config) filled() Config {
-	if c.Majority == nil {
-		c.Majority, _ = c.Lease.(Majority)
+func (o Options) filled() Options {
+	if o.Clock == nil {
+		o.Clock = Boot()
 	}
-	if c.Clock == nil {
-		c.Clock = Boot()
+	if o.Renewal == nil {
+		o.Renewal = DefaultRenewal
 	}
-	if c.Renewal == nil {
-		c.Renewal = DefaultRenewal
-	}
-	c.Backoff = retry.Or(c.Backoff, retry.Default())
-	return c
+	o.Backoff = retry.Or(o.Backoff, retry.Default())
+	return o
 }
 
 // wanted returns the TTL to request, in seconds, and refuses a TTL that the margin or the renewal
 // intervals do not fit.
-func (c Config) wanted() (int64, error) {
-	ttl, err := seconds(c.TTL)
+func (o Options) wanted() (int64, error) {
+	ttl, err := seconds(o.TTL)
 	if err == nil {
-		err = c.signs()
+		err = o.signs()
 	}
 	if err == nil {
-		_, err = c.rhythm(time.Duration(ttl) * time.Second)
+		_, err = o.rhythm(time.Duration(ttl) * time.Second)
 	}
 	if err == nil {
-		_, err = c.Heartbeat.pace(time.Duration(ttl) * time.Second)
+		_, err = o.Heartbeat.pace(time.Duration(ttl) * time.Second)
 	}
 	return ttl, err
 }
 
 // signs refuses a Keeper, Heartbeat or Liveness that cannot be used.
-func (c Config) signs() error {
-	if c.Shared && c.Keeper != nil {
+func (o Options) signs() error {
+	if o.Shared && o.Keeper != nil {
 		return fmt.Errorf("%w: Config.Keeper is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
 	}
-	if c.Shared && c.Heartbeat != (Heartbeat{}) {
+	if o.Shared && o.Heartbeat != (Heartbeat{}) {
 		return fmt.Errorf("%w: Config.Heartbeat is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
 	}
-	return c.Liveness.check()
+	return o.Liveness.check()
 }
 
 // rhythm returns the margin and the intervals for a granted TTL.
-func (c Config) rhythm(granted time.Duration) (core.Rhythm, error) {
-	margin, err := marginOf(c.Margin, granted)
+func (o Options) rhythm(granted time.Duration) (core.Rhythm, error) {
+	margin, err := marginOf(o.Margin, granted)
 	if err != nil {
 		return core.Rhythm{}, err
 	}
-	r := c.Renewal(granted)
+	r := o.Renewal(granted)
 	if r.Every <= 0 || r.Every >= granted-margin || r.Timeout <= 0 {
 		return core.Rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
 			eldest.ErrInvalid, r.Every, r.Timeout, granted, margin)

@@ -59,9 +59,9 @@ func TestClocksGoOn(t *testing.T) {
 // Check returns for a config without a client what Open would return for it with one.
 func TestCheck(t *testing.T) {
 	require.NoError(t, lease.Config{}.Check())
-	require.NoError(t, lease.Config{TTL: 3 * time.Second, Margin: time.Second}.Check())
-	require.ErrorIs(t, lease.Config{TTL: -1}.Check(), eldest.ErrInvalid)
-	require.ErrorIs(t, lease.Config{TTL: time.Second, Margin: time.Second}.Check(), eldest.ErrInvalid)
+	require.NoError(t, lease.Options{TTL: 3 * time.Second, Margin: time.Second}.Check())
+	require.ErrorIs(t, lease.Options{TTL: -1}.Check(), eldest.ErrInvalid)
+	require.ErrorIs(t, lease.Options{TTL: time.Second, Margin: time.Second}.Check(), eldest.ErrInvalid)
 	slow := func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Hour, Timeout: time.Second} }
-	require.ErrorIs(t, lease.Config{Renewal: slow}.Check(), eldest.ErrInvalid)
+	require.ErrorIs(t, lease.Options{Renewal: slow}.Check(), eldest.ErrInvalid)
 }

@@ -183,7 +183,7 @@ func TestNamespacedLeaseIsConfirmed(t *testing.T) {
 	members := &listing{Majority: cli}
 	type renewal struct{ renewed, asked int32 }
 	renewals, n := make(chan renewal, 100), int32(0)
-	cfg := lease.Config{Lease: namespace.NewLease(cli, "teams/a/"), Majority: members, TTL: 4 * time.Second}
+	cfg := lease.Config{Lease: namespace.NewLease(cli, "teams/a/"), Majority: members, Options: lease.Options{TTL: 4 * time.Second}}
 	cfg.Hooks.Renewed = func(lease.RenewedEvent) {
 		n++
 		renewals <- renewal{n, members.asked.Load()}
@@ -238,7 +238,7 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 		client := &overtaken{Client: host.Client(t)}
 		resumed := make(chan struct{})
 		var session *lease.Session
-		cfg := lease.Config{Lease: client, TTL: ttl}
+		cfg := lease.Config{Lease: client, Options: lease.Options{TTL: ttl}}
 		cfg.Hooks.Renewed = func(lease.RenewedEvent) {
 			select {
 			case <-resumed:

@@ -15,10 +15,9 @@ import (
 )
 
 // onEtcd opens a session on real etcd and closes it with the test.
-func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
+func onEtcd(t *testing.T, cli *clientv3.Client, options lease.Options) *lease.Session {
 	t.Helper()
-	cfg.Lease = cli
-	s, err := lease.Open(etcdtest.Context(t), cfg)
+	s, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, Options: options})
 	require.NoError(t, err)
 	t.Cleanup(s.Abandon)
 	return s
@@ -45,7 +44,7 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 func TestCloseRemovesKeys(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	opening, cancel := context.WithCancel(t.Context())
-	s, err := lease.Open(opening, lease.Config{Lease: cli, TTL: time.Hour})
+	s, err := lease.Open(opening, lease.Config{Lease: cli, Options: lease.Options{TTL: time.Hour}})
 	require.NoError(t, err)
 	cancel()
 	key := put(t, cli, s)
@@ -60,7 +59,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
+	s := onEtcd(t, cli, lease.Options{TTL: 8 * time.Second})
 	require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), s.ID())))
 	select {
 	case <-s.Done():
@@ -78,7 +77,7 @@ func TestMemberRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	renewed := make(chan struct{}, 1)
-	s := onEtcd(t, c.Client(t), lease.Config{
+	s := onEtcd(t, c.Client(t), lease.Options{
 		TTL: 15 * time.Second,
 		Renewal: func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: time.Second, Timeout: time.Second}
@@ -122,7 +121,7 @@ func TestLostGrantReply(t *testing.T) {
 	cli := h.Client(t)
 	require.NoError(t, etcdtest.Err(cli.Get(etcdtest.Context(t), "x")))
 	swallow := h.SwallowNextReply(nil)
-	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
+	s := onEtcd(t, cli, lease.Options{TTL: 30 * time.Second})
 	require.NoError(t, swallow.Wait(etcdtest.Context(t)))
 	require.True(t, s.Holds(0))
 	require.NoError(t, s.Close(etcdtest.Context(t)))

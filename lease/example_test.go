@@ -33,7 +33,7 @@ func Example() {
 	}
 	defer func() { _ = client.Close() }()
 
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 5 * time.Second})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 5 * time.Second}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -130,8 +130,11 @@ func late(d time.Duration, then reply) reply {
 // config returns a config for that server with exact pauses after failures.
 func (s *server) config(ttl time.Duration) lease.Config {
 	return lease.Config{
-		Lease: way(s), TTL: ttl, Clock: lease.Monotonic(),
-		Backoff: func(int) time.Duration { return 100 * time.Millisecond },
+		Lease: way(s),
+		Options: lease.Options{
+			TTL: ttl, Clock: lease.Monotonic(),
+			Backoff: func(int) time.Duration { return 100 * time.Millisecond },
+		},
 	}
 }
 

@@ -205,7 +205,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	close(release)
 	dropped := float64(p.session.Dropped())
 	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 0) // the call for the end was dropped as well
-	next, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Hooks: p.Hooks().Session})
+	next, err := lease.Open(ctx, lease.Config{Lease: cli, Options: lease.Options{TTL: ttl, Hooks: p.Hooks().Session}})
 	require.NoError(t, err)
 	p.becomes("eldest_sessions_total", 2)
 	require.Equal(t, dropped, scrape(t, p.registry)["eldest_hooks_dropped_total"])
@@ -220,7 +220,7 @@ func TestAttachedElector(t *testing.T) {
 	p := &participant{Election: numbers, t: t, registry: prometheus.NewPedanticRegistry()}
 	p.registry.MustRegister(numbers)
 	cfg := elector.Config{Election: t.Name(), NodeID: "n1", Source: elector.Always(elector.Client(cli))}
-	cfg.Session = lease.Config{TTL: ttl, Hooks: numbers.Hooks().Session}
+	cfg.Session = lease.Options{TTL: ttl, Hooks: numbers.Hooks().Session}
 	cfg.Candidate.Hooks, cfg.Observer.Hooks = numbers.Hooks().Candidate, numbers.Hooks().Observer
 	e, err := elector.New(cfg)
 	require.NoError(t, err)

@@ -41,13 +41,14 @@ func ExampleNew() {
 	warnings := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	told := hooks.Tee(numbers.Hooks(), hooks.Log(warnings, "nightly-jobs"))
 
-	session, err := lease.Open(ctx, lease.Config{Lease: client, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Hooks: told.Session}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer session.Close(ctx)
 	candidate, err := election.New(election.Config{
-		Election: "nightly-jobs", Session: session, KV: client, Watcher: client, Hooks: told.Candidate,
+		Election: "nightly-jobs", Session: session, KV: client, Watcher: client,
+		Options: election.Options{Hooks: told.Candidate},
 	})
 	if err != nil {
 		log.Fatal(err)

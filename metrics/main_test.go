@@ -51,7 +51,7 @@ func join(t *testing.T, cli *clientv3.Client, name string, change ...func(*lease
 
 func (p *participant) observer(cli *clientv3.Client) *observe.Observer {
 	p.t.Helper()
-	o, err := observe.New(observe.Config{Election: p.candidate.Election(), KV: cli, Watcher: cli, Hooks: p.Hooks().Observer})
+	o, err := observe.New(observe.Config{Election: p.candidate.Election(), KV: cli, Watcher: cli, Options: observe.Options{Hooks: p.Hooks().Observer}})
 	require.NoError(p.t, err)
 	p.t.Cleanup(o.Close)
 	return o

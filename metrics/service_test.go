@@ -49,7 +49,7 @@ func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curato
 	n.registry.MustRegister(numbers)
 	cfg := curator.Config{
 		Elector: elector.Config{
-			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Config{TTL: time.Minute},
+			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Options{TTL: time.Minute},
 		},
 		Listener: listener, Wait: etcdtest.Patience, Grace: etcdtest.Patience, Hooks: numbers.Hooks(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {

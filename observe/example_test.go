@@ -44,7 +44,10 @@ func Example() {
 	fmt.Println("nobody yet:", errors.Is(err, eldest.ErrNoLeader))
 
 	observer, err := observe.New(observe.Config{
-		Election: "reports", KV: client, Watcher: client, Timeout: 10 * time.Second, // of a slow etcd
+		Election: "reports", KV: client, Watcher: client,
+		Options: observe.Options{
+			Timeout: 10 * time.Second, // of a slow etcd
+		},
 	})
 	if err != nil {
 		log.Fatal(err)

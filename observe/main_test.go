@@ -32,7 +32,7 @@ func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 // check quiet watches: on a busy machine a slow response would count as an unavailable etcd.
 func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	s.T.Helper()
-	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Timeout: 15 * time.Second, WatchCheck: -1}
+	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Options: observe.Options{Timeout: 15 * time.Second, WatchCheck: -1}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -38,6 +38,11 @@ type Config struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 
+	Options
+}
+
+// Options say how an Observer watches. The zero value has the default of each.
+type Options struct {
 	// Timeout bounds each single request, and the opening of a watch; after four consecutive
 	// timeouts etcd counts as unavailable. 0 means DefaultTimeout.
 	Timeout time.Duration
@@ -61,8 +66,13 @@ func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
 		return err
 	}
-	if c.Timeout < 0 {
-		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	return c.Options.Check()
+}
+
+// Check returns the error that New would return for the options. The error wraps eldest.ErrInvalid.
+func (o Options) Check() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, o.Timeout)
 	}
 	return nil
 }

@@ -25,24 +25,17 @@ type EtcdConfig struct {
 	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
 	// means the name in the target. It must be quick.
 	ServerName func(leader identity.Identity) string
-	// Observer configures the observation of the election. Election, KV and Watcher are filled in
-	// and must be left out.
-	Observer observe.Config
+	// Observer configures the observation of the election.
+	Observer observe.Options
 }
 
 // FromEtcd returns a builder for grpc.WithResolvers, for any number of connections to
 // any elections. It sends nothing. The error wraps eldest.ErrInvalid.
 func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
-	switch o := cfg.Observer; {
-	case absent.Client(cfg.KV), absent.Client(cfg.Watcher):
+	if absent.Client(cfg.KV) || absent.Client(cfg.Watcher) {
 		return nil, invalid("EtcdConfig.KV or Watcher is nil")
-	case o.Election != "" || o.KV != nil || o.Watcher != nil:
-		return nil, invalid("EtcdConfig.Observer has an Election, KV or Watcher: those are filled in")
 	}
-	cfg.Observer.KV, cfg.Observer.Watcher = cfg.KV, cfg.Watcher
-	observer := cfg.Observer
-	observer.Election = "any"
-	if err := observer.Check(); err != nil {
+	if err := cfg.Observer.Check(); err != nil {
 		return nil, &eldest.OpError{Op: "resolve", Err: err}
 	}
 	if cfg.Codec == nil {
@@ -68,8 +61,7 @@ func (b fromEtcd) Build(target grpcresolver.Target, conn grpcresolver.ClientConn
 	if err != nil {
 		return nil, err
 	}
-	cfg := b.cfg.Observer
-	cfg.Election = election
+	cfg := observe.Config{Election: election, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Options: b.cfg.Observer}
 	observer, err := observe.New(cfg)
 	if err != nil {
 		return nil, err

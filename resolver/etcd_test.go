@@ -36,12 +36,12 @@ func target(t testing.TB, election string) grpcresolver.Target {
 // quick notices an unavailable etcd within about a second, and takes a slow etcd for an unavailable
 // one.
 func quick(cfg *resolver.EtcdConfig) {
-	cfg.Observer = observe.Config{Timeout: 150 * time.Millisecond, WatchCheck: 150 * time.Millisecond}
+	cfg.Observer = observe.Options{Timeout: 150 * time.Millisecond, WatchCheck: 150 * time.Millisecond}
 }
 
 func fromEtcd(t testing.TB, cli *clientv3.Client, change ...func(*resolver.EtcdConfig)) grpcresolver.Builder {
 	t.Helper()
-	cfg := resolver.EtcdConfig{KV: cli, Watcher: cli, Observer: observe.Config{Timeout: etcdtest.Patience / 3}}
+	cfg := resolver.EtcdConfig{KV: cli, Watcher: cli, Observer: observe.Options{Timeout: etcdtest.Patience / 3}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -68,7 +68,7 @@ func node(t *testing.T, r *recorder, id string, spans chan<- trace.SpanContext) 
 	c, err := curator.New(traces.Instrument(curator.Config{
 		Elector: elector.Config{
 			Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t))),
-			Session: lease.Config{TTL: ttl},
+			Session: lease.Options{TTL: ttl},
 		},
 		Listener:  listener,
 		VerifyHop: func(context.Context, string) error { return nil }, // all callers are this test

@@ -34,12 +34,13 @@ func ExampleHooks() {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	told := traces.Hooks(provider, "nightly-jobs")
 
-	session, err := lease.Open(ctx, lease.Config{Lease: client, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Hooks: told.Session}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	candidate, err := election.New(election.Config{
-		Election: "nightly-jobs", Session: session, KV: client, Watcher: client, Hooks: told.Candidate,
+		Election: "nightly-jobs", Session: session, KV: client, Watcher: client,
+		Options: election.Options{Hooks: told.Candidate},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -61,12 +61,12 @@ func Example() {
 		running.Go(func() { // take part in transfers
 			_ = transfer.Serve(ctx, transfer.Config{
 				Candidate: candidate, Session: session, KV: client, Watcher: client,
-				Hooks: transfer.Hooks{Opened: func(transfer.OpenedEvent) {
+				ServeOptions: transfer.ServeOptions{Hooks: transfer.Hooks{Opened: func(transfer.OpenedEvent) {
 					select {
 					case opened <- name:
 					case <-ctx.Done():
 					}
-				}},
+				}}},
 			})
 		})
 		<-opened // it is queued and takes part

@@ -119,7 +119,7 @@ func TestServeEndsDuringARequeue(t *testing.T) {
 	s := newStage(t)
 	leader := s.stand()
 	leader.leads()
-	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: etcdtest.Patience})
+	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, Options: lease.Options{TTL: etcdtest.Patience}})
 	require.NoError(t, err)
 	defer func() { _ = session.Close(s.Ctx) }()
 	ctx, stop := context.WithCancel(s.Ctx)

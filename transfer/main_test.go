@@ -49,7 +49,7 @@ func (s *stage) stand(changes ...change) *node {
 	s.T.Helper()
 	n := &node{s: s, won: make(chan *election.Leadership, 1), ended: make(chan error, 1), served: make(chan error, 1)}
 	var err error
-	n.session, err = lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: 60 * time.Second})
+	n.session, err = lease.Open(s.Ctx, lease.Config{Lease: s.Client, Options: lease.Options{TTL: 60 * time.Second}})
 	require.NoError(s.T, err)
 	e := election.Config{Election: s.Election, Session: n.session, KV: s.Client, Watcher: s.Client}
 	asked := transfer.Config{Candidate: &election.Candidate{}, Session: n.session, KV: s.Client, Watcher: s.Client}

@@ -31,6 +31,11 @@ type Config struct {
 	KV        clientv3.KV
 	Watcher   clientv3.Watcher
 
+	ServeOptions
+}
+
+// ServeOptions say how requests are served. The zero value has the default of each.
+type ServeOptions struct {
 	// Accept decides whether a request is carried out. It is called on Serve's goroutine, must be
 	// quick and must not block. nil accepts all.
 	Accept func(Request) bool
@@ -47,11 +52,10 @@ type Config struct {
 	Backoff func(attempt int) time.Duration
 }
 
-// Check returns the error that Serve would return for invalid fields, but not for missing ones, for
-// callers that set those later. The error wraps eldest.ErrInvalid.
-func (c Config) Check() error {
-	if c.Timeout < 0 {
-		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+// Check returns the error that Serve would return for the options. The error wraps eldest.ErrInvalid.
+func (o ServeOptions) Check() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, o.Timeout)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (Ours) Name() string { return Eldest }
 
 // Open opens a lease.Session.
 func (o Ours) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
-	cfg := lease.Config{Lease: client, TTL: ttl}
+	cfg := lease.Config{Lease: client, Options: lease.Options{TTL: ttl}}
 	if o.Lease != nil {
 		o.Lease(&cfg)
 	}

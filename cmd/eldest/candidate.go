@@ -87,9 +87,9 @@ func (f *candidateFlags) check(name, value, called string) error {
 	return nil
 }
 
-// session returns the session configuration that the flags specify.
-func (f *candidateFlags) session() lease.Config {
-	return lease.Config{TTL: f.ttl, Heartbeat: lease.Heartbeat{Timeout: f.heartbeat}}
+// session returns the session options that the flags specify.
+func (f *candidateFlags) session() lease.Options {
+	return lease.Options{TTL: f.ttl, Heartbeat: lease.Heartbeat{Timeout: f.heartbeat}}
 }
 
 // participant is a command that takes part in an election until a signal ends it.
@@ -194,20 +194,21 @@ type candidacy struct {
 	stop      func() // ends the participation in transfers
 }
 
-// open opens a session with cfg and creates its candidate, whose status shown publishes and which
+// open opens a session with the options and creates its candidate, whose status shown publishes and which
 // takes part in transfers unless --no-transfer is given. The caller closes the candidacy.
-func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, value string, cfg lease.Config, events *eventLog, shown *httpstatus.Status) (*candidacy, error) {
+func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, value string, options lease.Options, events *eventLog, shown *httpstatus.Status) (*candidacy, error) {
 	told := hooks.Tee(events.hooks(ctx), shown.Hooks())
-	// cfg.Lease is the client itself, not a part of it, so that the session can make it reconnect.
-	cfg.Lease, cfg.Hooks = client, hooks.Tee(cfg.Hooks, told.Session)
-	session, err := lease.Open(ctx, cfg)
+	options.Hooks = hooks.Tee(options.Hooks, told.Session)
+	// Lease is the client itself, not a part of it, so that the session can make it reconnect.
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: options})
 	if err != nil {
 		return nil, err
 	}
 	c := &candidacy{Session: session, stop: func() {}}
 	events.begin(keys.Candidate(events.election, int64(session.ID())), int64(session.ID()))
 	c.candidate, err = election.New(election.Config{
-		Election: events.election, Session: session, KV: client, Watcher: client, Value: []byte(value), Hooks: told.Candidate,
+		Election: events.election, Session: session, KV: client, Watcher: client, Value: []byte(value),
+		Options: election.Options{Hooks: told.Candidate},
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.close(ctx, f.conn.CommandTimeout, err))

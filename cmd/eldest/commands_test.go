@@ -263,7 +263,7 @@ func TestCampaignReconnects(t *testing.T) {
 
 	opened := make(chan *candidacy, 1)
 	go func() {
-		c, err := f.open(bounded(t), client, "", lease.Config{TTL: 30 * time.Second}, events, httpstatus.New("svc", time.Minute))
+		c, err := f.open(bounded(t), client, "", lease.Options{TTL: 30 * time.Second}, events, httpstatus.New("svc", time.Minute))
 		assert.NoError(t, err)
 		opened <- c
 	}()

@@ -65,7 +65,7 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	defer func() { _ = client.Close() }()
 	observer, err := observe.New(observe.Config{
 		Election: name, KV: client, Watcher: client,
-		Foreign: func(key string) { say(fmt.Sprintf("the key %s is no candidate's and is ignored", cli.Printable(key))) },
+		Options: observe.Options{Foreign: func(key string) { say(fmt.Sprintf("the key %s is no candidate's and is ignored", cli.Printable(key))) }},
 	})
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ const takeUp = 5 * time.Second
 func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error) {
 	// Shared: the lease may have been handed to another session or process, whose keys must not be
 	// deleted because this session has lost the lease.
-	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true, Clock: clockctx.Of(o.ctx)}
+	cfg := lease.Config{Lease: client, Options: lease.Options{TTL: time.Duration(o.ttl) * time.Second, Shared: true, Clock: clockctx.Of(o.ctx)}}
 	if client.Cluster == nil { // assembled from parts: no member list to ask
 		cfg.Majority = lease.Unconfirmed{}
 	}

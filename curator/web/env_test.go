@@ -268,7 +268,7 @@ func run(t testing.TB, election, id string, handler func(l *elector.Leadership) 
 	var err error
 	m.elector, err = elector.New(elector.Config{
 		Election: election, NodeID: id, Address: m.server.Listener.Addr().String(), Source: elector.Always(elector.Client(m.etcd)),
-		Session: lease.Config{TTL: time.Minute}, // on a busy machine no node loses its lease
+		Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 		Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 	})
 	require.NoError(t, err)

@@ -99,7 +99,7 @@ func run(ctx context.Context, o options) error {
 		Elector: elector.Config{
 			Election: o.election, NodeID: o.node, Address: o.advertise,
 			Source:  elector.Always(elector.Client(client)),
-			Session: lease.Config{TTL: o.ttl},
+			Session: lease.Options{TTL: o.ttl},
 		},
 		Listener: listener,
 		// New for each tenure, with the tenure's guard: nothing outlives the tenure.

@@ -63,7 +63,7 @@ func run(ctx context.Context, election, node string, endpoints []string, ttl tim
 	e, err := elector.New(elector.Config{
 		Election: election, NodeID: node,
 		Source:  elector.Always(elector.Client(client)),
-		Session: lease.Config{TTL: ttl},
+		Session: lease.Options{TTL: ttl},
 		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // changes of the role, with the reason
 	})
 	if err != nil {

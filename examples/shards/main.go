@@ -88,8 +88,8 @@ func (s *shards) run(ctx context.Context, endpoints []string, ttl time.Duration)
 	}
 	defer func() { _ = client.Close() }()
 	s.giveUp = make(chan struct{})
-	cfg := elector.Config{NodeID: s.node, Source: elector.Always(elector.Client(client)), Session: lease.Config{TTL: ttl}}
-	cfg.Candidate = election.Config{ShouldYield: func(_ eldest.Candidate, others []eldest.Candidate) bool {
+	cfg := elector.Config{NodeID: s.node, Source: elector.Always(elector.Client(client)), Session: lease.Options{TTL: ttl}}
+	cfg.Candidate = election.Options{ShouldYield: func(_ eldest.Candidate, others []eldest.Candidate) bool {
 		return s.led.Load() >= s.share(len(others)+1)
 	}}
 	group, err := elector.NewGroup(cfg)

@@ -17,6 +17,6 @@ func TestOf(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(clockctx.With(t.Context(), clock)))
 	cancel()
 	require.Equal(t, clock, clockctx.Of(ctx))
-	cfg := lease.Config{Clock: clockctx.Of(t.Context())}
+	cfg := lease.Config{Options: lease.Options{Clock: clockctx.Of(t.Context())}}
 	require.True(t, cfg.Clock == nil, "an interface with a nil clock in it would be read")
 }

@@ -37,7 +37,7 @@ type Change func(*lease.Config, *election.Config)
 func Join(t testing.TB, cli *clientv3.Client, name string, changes ...Change) *Participant {
 	t.Helper()
 	p := &Participant{Client: cli}
-	l := lease.Config{Lease: cli, TTL: Quiet}
+	l := lease.Config{Lease: cli, Options: lease.Options{TTL: Quiet}}
 	e := election.Config{Election: name, KV: cli, Watcher: cli}
 	p.Registered, e.Hooks.Registered = kept[election.RegisteredEvent]()
 	p.Waiting, e.Hooks.Waiting = kept[election.WaitingEvent]()

@@ -27,7 +27,7 @@ func untilTheEnd(ctx context.Context, _ *elector.Leadership) error {
 func (s *stage) node(id string) elector.Config {
 	cfg := elector.Config{
 		Election: s.Election, NodeID: id, Source: elector.Always(elector.Client(s.Client)),
-		Session: lease.Config{TTL: quiet},
+		Session: lease.Options{TTL: quiet},
 	}
 	cfg.Candidate.WatchCheck, cfg.Observer.WatchCheck = -1, -1
 	return cfg
@@ -67,18 +67,10 @@ func electorSection(t *testing.T) section {
 	refuses("a node ID that is not UTF-8", func(cfg *elector.Config) { cfg.NodeID = "\xff" })
 	refuses("an address of 1,025 bytes", func(cfg *elector.Config) { cfg.Address = long(1024) })
 	refuses("no source", func(cfg *elector.Config) { cfg.Source = nil })
-	refuses("a client in `Session`", func(cfg *elector.Config) { cfg.Session.Lease = st.Client })
-	refuses("a `Majority` in `Session`", func(cfg *elector.Config) { cfg.Session.Majority = st.Client })
 	refuses("TTL −1 s", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
 	refuses("margin > TTL", func(cfg *elector.Config) { cfg.Session.Margin = 2 * quiet })
-	refuses("an election in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
-	refuses("a client in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.KV = st.Client })
-	refuses("a value in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Value = []byte("v") })
-	refuses("a turn in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Mutex = election.NewMutex() })
-	refuses("a session in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Session = &lease.Session{} })
+	refuses("a `Mutex` in `Candidate` that `NewMutex` has not made", func(cfg *elector.Config) { cfg.Candidate.Mutex = &election.Mutex{} })
 	refuses("a negative time-out in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Timeout = -1 })
-	refuses("an election in `Observer`", func(cfg *elector.Config) { cfg.Observer.Election = st.Election })
-	refuses("a client in `Observer`", func(cfg *elector.Config) { cfg.Observer.KV = st.Client })
 	refuses("a negative time-out in `Observer`", func(cfg *elector.Config) { cfg.Observer.Timeout = -1 })
 	refuses("`Drain` −1 s", func(cfg *elector.Config) { cfg.Drain = -time.Second })
 	refuses("`Leave` −1 s", func(cfg *elector.Config) { cfg.Leave = -time.Second })
@@ -140,7 +132,6 @@ func groupSection(t *testing.T) section {
 		}})
 	}
 	refuses("an election", "invoices", func(cfg *elector.Config) { cfg.Election = "invoices" })
-	refuses("an election in `Candidate`", "", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
 	refuses("`Transfer`", "", func(cfg *elector.Config) { cfg.Transfer = true })
 	refuses("`TakeOver`", "", func(cfg *elector.Config) { cfg.TakeOver = true })
 	refuses("`Starts` −1", "", func(cfg *elector.Config) { cfg.Starts = -1 })

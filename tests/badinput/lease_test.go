@@ -34,7 +34,7 @@ func leaseSection(t *testing.T) section {
 	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
 	open := func(tried string, change func(*lease.Config)) {
 		s.rows = append(s.rows, row{tried: tried, op: "open session", want: errInvalid, try: func() error {
-			cfg := lease.Config{Lease: st.Client, TTL: 10 * time.Second}
+			cfg := lease.Config{Lease: st.Client, Options: lease.Options{TTL: 10 * time.Second}}
 			change(&cfg)
 			return second(lease.Open(st.Ctx, cfg))
 		}})
@@ -104,7 +104,7 @@ func leaseSection(t *testing.T) section {
 	} {
 		var granted time.Duration
 		s.rows = append(s.rows, row{tried: ttl.what, sent: 1, try: func() error {
-			got, err := lease.Open(st.Ctx, lease.Config{Lease: st.Client, TTL: ttl.ttl})
+			got, err := lease.Open(st.Ctx, lease.Config{Lease: st.Client, Options: lease.Options{TTL: ttl.ttl}})
 			if err == nil {
 				granted = got.TTL()
 				got.Abandon() // so that nothing more is sent
@@ -116,7 +116,7 @@ func leaseSection(t *testing.T) section {
 	}
 	s.rows = append(s.rows,
 		row{tried: "margin 1 s and TTL 1 s, of which the server makes 2 s", op: "open session", want: errInvalid, try: func() error {
-			return second(lease.Open(st.Ctx, lease.Config{Lease: st.Client, TTL: time.Second, Margin: time.Second}))
+			return second(lease.Open(st.Ctx, lease.Config{Lease: st.Client, Options: lease.Options{TTL: time.Second, Margin: time.Second}}))
 		}},
 		row{tried: "`Close`: no context", op: "close session", want: errInvalid, try: func() error { return session.Close(absent) }},
 		row{tried: "`Close` twice", try: func() error { return closed.Close(st.Ctx) }},

@@ -70,7 +70,7 @@ func permissionSection(t *testing.T) section {
 	// The requests are the token of a new stream, the watch, and a read: the member that refuses
 	// may not have applied a new permission yet.
 	denied("an observer of another election: `Next`", "observe", "invoices", "", 3, func() error {
-		o, err := observe.New(observe.Config{Election: "invoices", KV: st.Client, Watcher: st.Client, Timeout: etcdtest.Patience})
+		o, err := observe.New(observe.Config{Election: "invoices", KV: st.Client, Watcher: st.Client, Options: observe.Options{Timeout: etcdtest.Patience}})
 		if err != nil {
 			return err
 		}

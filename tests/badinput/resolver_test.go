@@ -8,7 +8,6 @@ import (
 	grpcresolver "google.golang.org/grpc/resolver"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/resolver"
 )
 
@@ -27,8 +26,6 @@ func resolverSection(t *testing.T) section {
 	etcd("no KV", func(cfg *resolver.EtcdConfig) { cfg.KV = nil })
 	etcd("a nil `*clientv3.Client`", func(cfg *resolver.EtcdConfig) { cfg.KV, cfg.Watcher = none, none })
 	etcd("no watcher", func(cfg *resolver.EtcdConfig) { cfg.Watcher = nil })
-	etcd("an election in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer.Election = "orders" })
-	etcd("a client in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer = observe.Config{KV: st.Client} })
 	etcd("a negative time-out in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer.Timeout = -1 })
 	nodes := func(tried string, cfg resolver.NodesConfig) {
 		refuses("`FromNodes`: "+tried, func() error { return second(resolver.FromNodes(cfg)) })

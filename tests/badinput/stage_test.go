@@ -88,7 +88,7 @@ func (s *stage) section(title, about string) section {
 // session opens a session that sends nothing by itself, and is closed with the test.
 func (s *stage) session() *lease.Session {
 	s.T.Helper()
-	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: quiet})
+	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, Options: lease.Options{TTL: quiet}})
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
@@ -121,7 +121,7 @@ func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
 }
 
 func (s *stage) config(session *lease.Session) election.Config {
-	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, WatchCheck: -1}
+	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, Options: election.Options{WatchCheck: -1}}
 }
 
 // leader campaigns and wins, and waits until the watch of its own key was requested, so that no

@@ -49,7 +49,7 @@ func strangeSection(t *testing.T) section {
 			if _, err := st.Admin.Put(st.Ctx, name, "strange"); err != nil {
 				return err
 			}
-			watching, err := observe.New(observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client, Foreign: told})
+			watching, err := observe.New(observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client, Options: observe.Options{Foreign: told}})
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func strangeSection(t *testing.T) section {
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	// An observer that a busy machine does not make unknown.
-	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Timeout: etcdtest.Patience, WatchCheck: -1})
+	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Options: observe.Options{Timeout: etcdtest.Patience, WatchCheck: -1}})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	looking := o.Subscribe()

@@ -65,20 +65,21 @@ func TestRegression40_NoPause(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	for name, try := range map[string]func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error{
 		"lease": func(_ *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			_, err := lease.Open(ctx, lease.Config{Lease: away, Majority: lease.Unconfirmed{}, Backoff: backoff})
+			_, err := lease.Open(ctx, lease.Config{Lease: away, Majority: lease.Unconfirmed{}, Options: lease.Options{Backoff: backoff}})
 			return err
 		},
 		"election": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
 			p := join(t, cli, etcdtest.Election(t))
 			c, err := election.New(election.Config{
-				Election: etcdtest.Election(t), Session: p.Session, KV: away, Watcher: away, Backoff: backoff,
+				Election: etcdtest.Election(t), Session: p.Session, KV: away, Watcher: away,
+				Options: election.Options{Backoff: backoff},
 			})
 			require.NoError(t, err)
 			_, err = c.Campaign(ctx)
 			return err
 		},
 		"observe": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			o, err := observe.New(observe.Config{Election: "e", KV: away, Watcher: away, Backoff: backoff})
+			o, err := observe.New(observe.Config{Election: "e", KV: away, Watcher: away, Options: observe.Options{Backoff: backoff}})
 			require.NoError(t, err)
 			defer o.Close()
 			<-ctx.Done()
@@ -97,7 +98,8 @@ func TestRegression40_NoPause(t *testing.T) {
 			p := join(t, cli, etcdtest.Election(t))
 			require.NoError(t, etcdtest.Err(p.Candidate.Register(etcdtest.Context(t))))
 			return transfer.Serve(ctx, transfer.Config{
-				Candidate: p.Candidate, Session: p.Session, KV: away, Watcher: away, Backoff: backoff,
+				Candidate: p.Candidate, Session: p.Session, KV: away, Watcher: away,
+				ServeOptions: transfer.ServeOptions{Backoff: backoff},
 			})
 		},
 	} {

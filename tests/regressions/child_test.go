@@ -81,13 +81,16 @@ func beChild(role string) {
 	}
 	var renewals atomic.Int64
 	s, err := lease.Open(ctx, lease.Config{
-		Lease: cli, TTL: o.TTL,
-		// Long timeouts: a reply that comes late is still waited for, even past the end of the
-		// lease.
-		Renewal: func(granted time.Duration) lease.Renewal {
-			return lease.Renewal{Every: granted / 6, Timeout: 10 * granted}
+		Lease: cli,
+		Options: lease.Options{
+			TTL: o.TTL,
+			// Long timeouts: a reply that comes late is still waited for, even past the end of the
+			// lease.
+			Renewal: func(granted time.Duration) lease.Renewal {
+				return lease.Renewal{Every: granted / 6, Timeout: 10 * granted}
+			},
+			Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewals.Add(1) }},
 		},
-		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewals.Add(1) }},
 	})
 	if err != nil {
 		panic(err)

@@ -56,7 +56,7 @@ func stand(t testing.TB, cli *clientv3.Client, name, id string, lead leadFunc, c
 	n := &node{id: id, won: make(chan *elector.Leadership, 1024), log: &journal{}, done: make(chan error, 1)}
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
-		Session: lease.Config{TTL: 10 * time.Second}, Logger: slog.New(n.log),
+		Session: lease.Options{TTL: 10 * time.Second}, Logger: slog.New(n.log),
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond
 	for _, change := range changes {
@@ -98,7 +98,7 @@ func lasting(ttl time.Duration) func(*elector.Config) {
 
 // quick shortens the observer's timeouts, for tests that must not wait for the usual ones.
 func quick(cfg *elector.Config) {
-	cfg.Observer = observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond}
+	cfg.Observer = observe.Options{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond}
 }
 
 // until waits for a status.

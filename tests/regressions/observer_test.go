@@ -29,7 +29,8 @@ type viewer struct {
 func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond,
+		Election: name, KV: cli, Watcher: cli,
+		Options: observe.Options{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)

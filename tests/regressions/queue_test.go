@@ -154,9 +154,12 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 		require.NoError(t, err, "%q waits behind another election", name)
 		tenures[name] = l
 	}
-	o, err := observe.New(observe.Config{Election: base, KV: c.Client(t), Watcher: c.Client(t), Foreign: func(key string) {
-		t.Errorf("the observer of %q sees %q", base, key)
-	}})
+	o, err := observe.New(observe.Config{
+		Election: base, KV: c.Client(t), Watcher: c.Client(t),
+		Options: observe.Options{Foreign: func(key string) {
+			t.Errorf("the observer of %q sees %q", base, key)
+		}},
+	})
 	require.NoError(t, err)
 	for _, name := range names {
 		require.Equal(t, []string{tenures[name].Key()}, queueOf(t, c, name), "%q", name)
@@ -196,7 +199,7 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			cli := c.Client(t)
 			require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), key, "by hand")))
 			told := make(chan string, 64)
-			o, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli, Foreign: func(key string) { told <- key }})
+			o, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli, Options: observe.Options{Foreign: func(key string) { told <- key }}})
 			require.NoError(t, err)
 			t.Cleanup(o.Close)
 			require.Equal(t, key, etcdtest.Take(t, told, "the observer's report"))

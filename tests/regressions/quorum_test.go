@@ -90,7 +90,8 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 func tiedViewer(t *testing.T, cli *clientv3.Client, name string, recheck time.Duration) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, WatchCheck: recheck,
+		Election: name, KV: cli, Watcher: cli,
+		Options: observe.Options{Timeout: 250 * time.Millisecond, WatchCheck: recheck},
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)

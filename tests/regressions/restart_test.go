@@ -22,7 +22,7 @@ import (
 func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 	e, err := elector.New(elector.Config{
 		Election: o.Election, NodeID: o.Node, Source: elector.Always(elector.Client(cli)),
-		Session: lease.Config{TTL: o.TTL},
+		Session: lease.Options{TTL: o.TTL},
 	})
 	if err != nil {
 		panic(err)

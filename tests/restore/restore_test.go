@@ -20,7 +20,7 @@ const svc = "svc"
 // lead campaigns in the election and wins.
 func lead(ctx context.Context, t *testing.T, client *clientv3.Client) (*lease.Session, *election.Leadership) {
 	t.Helper()
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: time.Hour})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: time.Hour}})
 	require.NoError(t, err)
 	t.Cleanup(session.Abandon)
 	candidate, err := election.New(election.Config{Election: svc, Session: session, KV: client, Watcher: client})

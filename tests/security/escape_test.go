@@ -76,7 +76,7 @@ func TestNamesStayInTheirRange(t *testing.T) {
 func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	rec := &etcdtest.Recorder{}
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Hour}) // no lease is renewed meanwhile
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, Options: lease.Options{TTL: time.Hour}}) // no lease is renewed meanwhile
 	require.NoError(t, err)
 	defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
 	rec.Reset()

@@ -53,7 +53,7 @@ func (s *service) start(id string) {
 	cfg := curator.Config{
 		Elector: elector.Config{
 			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
-			Session: lease.Config{TTL: time.Minute}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
+			Session: lease.Options{TTL: time.Minute}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
 		},
 		Listener: listener, Wait: 2 * time.Second,
 		ServerCredentials: credentials.NewTLS(&tls.Config{

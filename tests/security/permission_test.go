@@ -105,7 +105,7 @@ var acts = []act{
 	}},
 	{"elector", readWrite, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
 		e, err := elector.New(elector.Config{
-			Election: svc, NodeID: "n", Address: "n:1", Source: elector.Always(elector.Client(cli)), Session: lease.Config{TTL: 10 * time.Second},
+			Election: svc, NodeID: "n", Address: "n:1", Source: elector.Always(elector.Client(cli)), Session: lease.Options{TTL: 10 * time.Second},
 		})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())

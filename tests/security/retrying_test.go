@@ -59,26 +59,32 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	t.Run("open", func(t *testing.T) {
 		t.Parallel()
 		reported(t, "open session", func(ctx context.Context, told func(failure)) error {
-			_, err := lease.Open(ctx, lease.Config{Lease: mistrusting(t), Hooks: lease.Hooks{
-				Retrying: func(e lease.RetryingEvent) { told(failure{e.Op, e.Attempt, e.Err, e.Pause}) },
-			}})
+			_, err := lease.Open(ctx, lease.Config{
+				Lease: mistrusting(t),
+				Options: lease.Options{Hooks: lease.Hooks{
+					Retrying: func(e lease.RetryingEvent) { told(failure{e.Op, e.Attempt, e.Err, e.Pause}) },
+				}},
+			})
 			return err
 		})
 	})
 	t.Run("campaign", func(t *testing.T) {
 		t.Parallel()
-		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: f.root, TTL: time.Minute})
+		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: f.root, Options: lease.Options{TTL: time.Minute}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
 		reported(t, "register", func(ctx context.Context, told func(failure)) error {
 			cli := mistrusting(t)
 			c, err := election.New(election.Config{
-				Election: "svc", Session: session, KV: cli, Watcher: cli, Timeout: 500 * time.Millisecond,
-				Hooks: election.Hooks{Retrying: func(e election.RetryingEvent) {
-					if e.Op == "register" { // not the later clean-up of the key
-						told(failure{e.Op, e.Attempt, e.Err, e.Pause})
-					}
-				}},
+				Election: "svc", Session: session, KV: cli, Watcher: cli,
+				Options: election.Options{
+					Timeout: 500 * time.Millisecond,
+					Hooks: election.Hooks{Retrying: func(e election.RetryingEvent) {
+						if e.Op == "register" { // not the later clean-up of the key
+							told(failure{e.Op, e.Attempt, e.Err, e.Pause})
+						}
+					}},
+				},
 			})
 			require.NoError(t, err)
 			_, err = c.Campaign(ctx)
@@ -90,8 +96,11 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		reported(t, "watch", func(ctx context.Context, told func(failure)) error {
 			cli := mistrusting(t)
 			o, err := observe.New(observe.Config{
-				Election: "svc", KV: cli, Watcher: cli, Timeout: 500 * time.Millisecond,
-				Hooks: observe.Hooks{Retrying: func(e observe.RetryingEvent) { told(failure{e.Op, e.Attempt, e.Err, e.Pause}) }},
+				Election: "svc", KV: cli, Watcher: cli,
+				Options: observe.Options{
+					Timeout: 500 * time.Millisecond,
+					Hooks:   observe.Hooks{Retrying: func(e observe.RetryingEvent) { told(failure{e.Op, e.Attempt, e.Err, e.Pause}) }},
+				},
 			})
 			require.NoError(t, err)
 			defer o.Close()

@@ -57,7 +57,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			require.ErrorIs(t, err, tc.want)
 			var op *eldest.OpError
 			require.ErrorAs(t, err, &op)
-			session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 10 * time.Second})
+			session, err := lease.Open(ctx, lease.Config{Lease: cli, Options: lease.Options{TTL: 10 * time.Second}})
 			if err == nil { // a user with a valid certificate may have a lease
 				t.Log("it was granted a lease")
 				require.NoError(t, session.Close(etcdtest.Context(t)))

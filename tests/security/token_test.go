@@ -74,7 +74,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			}
 			var refused atomic.Int64
 			watching := f.client("watcher", "somebody", refusals(&refused))
-			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, WatchCheck: -1})
+			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, Options: observe.Options{WatchCheck: -1}})
 			require.NoError(t, err)
 			defer o.Close()
 			states := o.Subscribe()

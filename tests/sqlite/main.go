@@ -93,7 +93,7 @@ func (n node) run(ctx context.Context) (err error) {
 	e, err := elector.New(elector.Config{
 		Election: n.election, NodeID: n.name,
 		Source:  elector.Always(elector.Client(client)),
-		Session: lease.Config{TTL: n.ttl},
+		Session: lease.Options{TTL: n.ttl},
 		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why campaigns fail
 	})
 	if err != nil {

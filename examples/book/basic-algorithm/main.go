@@ -26,10 +26,12 @@ type participant struct {
 // join opens a session and makes a candidate.
 func join(ctx context.Context, name string) participant {
 	client := wire.Connect(name)
-	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
+	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: time.Minute}}))
 	candidate := wire.Must(election.New(election.Config{
 		Election: "book", Session: session, KV: client, Watcher: client, Value: []byte(name),
-		WatchCheck: -1, // no liveness checks of quiet watches, because their times vary
+		Options: election.Options{
+			WatchCheck: -1, // no liveness checks of quiet watches, because their times vary
+		},
 	}))
 	return participant{client, session, candidate}
 }

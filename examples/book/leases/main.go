@@ -22,15 +22,17 @@ func run(ctx context.Context) {
 	renewed := make(chan struct{}, 1)
 	cfg := lease.Config{
 		Lease: client,
-		TTL:   59500 * time.Millisecond,
-		// The default is a quarter of the TTL; this program should not take so long.
-		Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: 10 * time.Second} },
-		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
-			select {
-			case renewed <- struct{}{}:
-			default: // one is enough
-			}
-		}},
+		Options: lease.Options{
+			TTL: 59500 * time.Millisecond,
+			// The default is a quarter of the TTL; this program should not take so long.
+			Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: 10 * time.Second} },
+			Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
+				select {
+				case renewed <- struct{}{}:
+				default: // one is enough
+				}
+			}},
+		},
 	}
 	session := wire.Must(lease.Open(ctx, cfg))
 	// etcd's TTLs are whole seconds; fractions are rounded up, never down.

@@ -23,10 +23,11 @@ func run(ctx context.Context) {
 	defer client.Hangup()
 	operator := wire.Connect("operator")
 	defer operator.Hangup()
-	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
+	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: time.Minute}}))
 	candidate := wire.Must(election.New(election.Config{
-		Election: "book", Session: session, KV: client, Watcher: client, WatchCheck: -1,
-		Value: []byte{0x00, 0xff, 'a'}, // any bytes
+		Election: "book", Session: session, KV: client, Watcher: client,
+		Value:   []byte{0x00, 0xff, 'a'}, // any bytes
+		Options: election.Options{WatchCheck: -1},
 	}))
 	// read prints the leader's value as others decode it.
 	read := func() {

@@ -38,7 +38,7 @@ func run(ctx context.Context) {
 	ask()
 
 	// A client that needs each change observes: a watch, a view of the queue, and then only events.
-	observer := wire.Must(observe.New(observe.Config{Election: "book", KV: asker, Watcher: asker, WatchCheck: -1}))
+	observer := wire.Must(observe.New(observe.Config{Election: "book", KV: asker, Watcher: asker, Options: observe.Options{WatchCheck: -1}}))
 	defer observer.Close()
 	states := observer.Subscribe()
 	told := func() {

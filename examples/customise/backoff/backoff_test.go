@@ -41,16 +41,19 @@ func TestCampaignWhileEtcdIsAway(t *testing.T) {
 	defer cancel()
 	cluster := etcdtest.Shared(t)
 	host := cluster.Host(t)
-	session, err := lease.Open(ctx, lease.Config{Lease: cluster.Client(t), TTL: time.Minute}) // its own connection stays open
+	session, err := lease.Open(ctx, lease.Config{Lease: cluster.Client(t), Options: lease.Options{TTL: time.Minute}}) // its own connection stays open
 	require.NoError(t, err)
 	client := host.Client(t)
 	var asked atomic.Int64
 	pauses := backoff.Full(time.Millisecond, 20*time.Millisecond)
 	candidate, err := election.New(election.Config{
-		Election: t.Name(), Session: session, KV: client, Watcher: client, Timeout: 100 * time.Millisecond,
-		Backoff: func(attempt int) time.Duration {
-			asked.Store(max(asked.Load(), int64(attempt)))
-			return pauses(attempt)
+		Election: t.Name(), Session: session, KV: client, Watcher: client,
+		Options: election.Options{
+			Timeout: 100 * time.Millisecond,
+			Backoff: func(attempt int) time.Duration {
+				asked.Store(max(asked.Load(), int64(attempt)))
+				return pauses(attempt)
+			},
 		},
 	})
 	require.NoError(t, err)

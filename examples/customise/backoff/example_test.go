@@ -16,9 +16,9 @@ func Example() {
 	defer stop()
 
 	spread, ttl := backoff.Full(50*time.Millisecond, 30*time.Second), 10*time.Second
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: ttl, Backoff: backoff.Within(ttl, spread)})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: ttl, Backoff: backoff.Within(ttl, spread)})
 	defer closeSession()
-	candidate, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session, Backoff: spread})
+	candidate, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session, Options: election.Options{Backoff: spread}})
 	defer leave()
 	leadership, err := candidate.Campaign(ctx)
 	if err != nil {

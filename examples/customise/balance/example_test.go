@@ -86,7 +86,7 @@ func Example() {
 // join makes a member take part until leave is called.
 func join(ctx context.Context, client *clientv3.Client, name string, l *led) (leave func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 30 * time.Second})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: 30 * time.Second})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

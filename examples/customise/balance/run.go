@@ -32,8 +32,8 @@ type Config struct {
 	// other shard. If it returns before that, the shard is given up, and the member campaigns for
 	// it again after a pause.
 	Lead func(ctx context.Context, l *election.Leadership) error
-	// Candidate configures the candidates; the fields that Config has are filled in.
-	Candidate election.Config
+	// Candidate configures the candidates. Each shard has a Mutex of its own.
+	Candidate election.Options
 }
 
 // balancer is one call of Run. It belongs to Run's goroutine.
@@ -153,10 +153,11 @@ func (b *balancer) take(ctx context.Context, candidate *election.Candidate) post
 }
 
 func (b *balancer) candidate(name string) (*election.Candidate, error) {
-	cfg := b.cfg.Candidate
-	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher = name, b.cfg.Session, b.cfg.KV, b.cfg.Watcher
-	cfg.Value, cfg.Mutex = []byte(b.cfg.Member), nil // a Mutex of its own for each shard
-	return election.New(cfg)
+	options := b.cfg.Candidate
+	options.Mutex = nil // a Mutex of its own for each shard
+	return election.New(election.Config{
+		Election: name, Session: b.cfg.Session, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Value: []byte(b.cfg.Member), Options: options,
+	})
 }
 
 // close deletes all keys that are left in the queues.

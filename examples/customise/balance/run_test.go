@@ -80,14 +80,14 @@ func (g *group) lead(name string) func(context.Context, *election.Leadership) er
 // join makes a member take part.
 func (g *group) join(name string, client *clientv3.Client, ttl time.Duration) *member {
 	g.t.Helper()
-	session, err := lease.Open(g.ctx, lease.Config{Lease: client, TTL: ttl})
+	session, err := lease.Open(g.ctx, lease.Config{Lease: client, Options: lease.Options{TTL: ttl}})
 	require.NoError(g.t, err)
 	ctx, end := context.WithCancel(g.ctx)
 	m := &member{end: end, session: session, result: make(chan error, 1)}
 	go func() {
 		m.result <- balance.Run(ctx, balance.Config{
 			Group: g.t.Name(), Member: name, Shards: g.shards, Session: session, KV: client, Watcher: client, Lead: g.lead(name),
-			Candidate: election.Config{WatchCheck: -1, Timeout: 10 * time.Second},
+			Candidate: election.Options{WatchCheck: -1, Timeout: 10 * time.Second},
 		})
 	}()
 	g.mu.Lock()

@@ -19,7 +19,7 @@ func Example() {
 	defer stop()
 
 	hand := &clock.Hand{}
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: time.Hour, Clock: hand})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: time.Hour, Clock: hand})
 	defer closeSession()
 	candidate, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
 	defer leave()

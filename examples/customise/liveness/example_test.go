@@ -35,7 +35,7 @@ func Example() {
 	defer end()
 	checks.Go(func() { liveness.While(checking, pulse, 20*time.Millisecond, ping) })
 
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 6 * time.Second, Liveness: pulse})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: 6 * time.Second, Liveness: pulse})
 	defer closeSession()
 	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
 	defer leave()
@@ -48,7 +48,7 @@ func Example() {
 	next := stage.Must(bert.Campaign(ctx))
 	fmt.Println("bert leads:", next.Token() > leadership.Token())
 	fmt.Println("anna was unresponsive:", errors.Is(leadership.Err(), eldest.ErrUnresponsive))
-	_, err := lease.Open(ctx, lease.Config{Lease: client, Liveness: pulse})
+	_, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Liveness: pulse}})
 	fmt.Println("and cannot stand again yet:", errors.Is(err, eldest.ErrUnresponsive))
 	// Output:
 	// anna leads

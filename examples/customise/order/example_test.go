@@ -18,7 +18,7 @@ func Example() {
 	for _, name := range []string{"old-1", "old-2", "old-3", "new-1"} {
 		candidate, leave := stage.Enter(ctx, client, election.Config{
 			Election: "jobs", Value: []byte(name),
-			Ordering: order.Queue{Before: order.YoungestFirst},
+			Options: election.Options{Ordering: order.Queue{Before: order.YoungestFirst}},
 		})
 		defer leave()
 		if name == "old-1" {

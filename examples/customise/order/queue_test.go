@@ -24,9 +24,9 @@ import (
 // candidate makes a candidate with a session of its own.
 func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, change ...func(*election.Config)) *election.Candidate {
 	t.Helper()
-	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 5 * time.Minute})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 5 * time.Minute}})
 	require.NoError(t, err)
-	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Ordering: q, Timeout: 20 * time.Second}
+	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Options: election.Options{Ordering: q, Timeout: 20 * time.Second}}
 	for _, f := range change {
 		f(&cfg)
 	}

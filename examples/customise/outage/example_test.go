@@ -34,7 +34,7 @@ func Example() {
 // show makes a store lead, and lose its lease.
 func show(ctx context.Context, client *clientv3.Client, name string, store *outage.Store) {
 	hand := &clock.Hand{}
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: time.Hour, Clock: hand})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: time.Hour, Clock: hand})
 	defer closeSession()
 	candidate, leave := stage.Enter(ctx, client, election.Config{Election: name, Session: session})
 	defer leave()

@@ -20,7 +20,7 @@ import (
 func node(t *testing.T, client *clientv3.Client, id string, store *outage.Store) (stop func()) {
 	t.Helper()
 	e, err := elector.New(elector.Config{
-		Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(client)), Session: lease.Config{TTL: 5 * time.Second},
+		Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(client)), Session: lease.Options{TTL: 5 * time.Second},
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -19,7 +19,7 @@ func Example() {
 	defer stop()
 
 	var renewed atomic.Int64
-	session, leave := stage.Open(ctx, client, lease.Config{
+	session, leave := stage.Open(ctx, client, lease.Options{
 		TTL: 5900 * time.Millisecond, Margin: 250 * time.Millisecond, Renewal: renewal.Anxious,
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed.Add(1) }},
 	})
@@ -29,8 +29,11 @@ func Example() {
 	fmt.Println("alive after three renewals:", session.Err() == nil)
 
 	_, err := lease.Open(ctx, lease.Config{
-		Lease: client, TTL: 10 * time.Second,
-		Renewal: func(granted time.Duration) lease.Renewal { return lease.Renewal{Every: granted, Timeout: time.Second} },
+		Lease: client,
+		Options: lease.Options{
+			TTL:     10 * time.Second,
+			Renewal: func(granted time.Duration) lease.Renewal { return lease.Renewal{Every: granted, Timeout: time.Second} },
+		},
 	})
 	fmt.Println("refused:", errors.Is(err, eldest.ErrInvalid))
 	// Output:

@@ -28,7 +28,7 @@ func TestRhythms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tc.every, tc.renewal(ttl).Every)
 			for _, granted := range []time.Duration{time.Second, 2 * time.Second, ttl, lease.MaxTTL} {
-				require.NoError(t, lease.Config{TTL: granted, Renewal: tc.renewal}.Check())
+				require.NoError(t, lease.Options{TTL: granted, Renewal: tc.renewal}.Check())
 			}
 		})
 	}
@@ -43,10 +43,13 @@ func TestSparing(t *testing.T) {
 	client := etcdtest.Shared(t).Client(t, rec.Attach)
 	var renewed, overdue atomic.Int64
 	session, err := lease.Open(ctx, lease.Config{
-		Lease: client, TTL: 4 * time.Second, Renewal: renewal.Sparing,
-		Hooks: lease.Hooks{
-			Renewed: func(lease.RenewedEvent) { renewed.Add(1) },
-			AtRisk:  func(lease.AtRiskEvent) { overdue.Add(1) },
+		Lease: client,
+		Options: lease.Options{
+			TTL: 4 * time.Second, Renewal: renewal.Sparing,
+			Hooks: lease.Hooks{
+				Renewed: func(lease.RenewedEvent) { renewed.Add(1) },
+				AtRisk:  func(lease.AtRiskEvent) { overdue.Add(1) },
+			},
 		},
 	})
 	require.NoError(t, err)

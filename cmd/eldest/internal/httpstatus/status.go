@@ -165,7 +165,7 @@ func (s *Status) Observe(client *clientv3.Client) error {
 	if s.server == nil || s.observer != nil || s.closed {
 		return nil
 	}
-	o, err := observe.New(observe.Config{Election: s.election, KV: client, Watcher: client, Hooks: s.numbers.Hooks().Observer})
+	o, err := observe.New(observe.Config{Election: s.election, KV: client, Watcher: client, Options: observe.Options{Hooks: s.numbers.Hooks().Observer}})
 	if err == nil {
 		s.observer = o
 	}

@@ -100,10 +100,11 @@ const long = 30 * time.Second
 // candidate opens a session and makes a candidate that is shown.
 func (s *shown) candidate(cli *clientv3.Client, value string, ttl time.Duration) (*lease.Session, *election.Candidate) {
 	s.t.Helper()
-	session, err := lease.Open(etcdtest.Context(s.t), lease.Config{Lease: cli, TTL: ttl, Hooks: s.Hooks().Session})
+	session, err := lease.Open(etcdtest.Context(s.t), lease.Config{Lease: cli, Options: lease.Options{TTL: ttl, Hooks: s.Hooks().Session}})
 	require.NoError(s.t, err)
 	candidate, err := election.New(election.Config{
-		Election: s.t.Name(), Session: session, KV: cli, Watcher: cli, Value: []byte(value), Hooks: s.Hooks().Candidate,
+		Election: s.t.Name(), Session: session, KV: cli, Watcher: cli, Value: []byte(value),
+		Options: election.Options{Hooks: s.Hooks().Candidate},
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
@@ -220,7 +221,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	s.is(503, "unknown", "v", "", "", 0)
 
 	host.Mend()
-	next, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: long, Hooks: s.Hooks().Session})
+	next, err := lease.Open(ctx, lease.Config{Lease: cli, Options: lease.Options{TTL: long, Hooks: s.Hooks().Session}})
 	require.NoError(t, err)
 	s.until("/healthz", `"status":"ok"`)
 	require.NoError(t, next.Close(ctx))

@@ -73,12 +73,12 @@ func (p *participant) join(ctx context.Context) bool {
 		return err != nil
 	}
 	var err error
-	if p.session, err = lease.Open(ctx, lease.Config{Lease: p.client, TTL: time.Duration(p.scale.TTL)}); fails("open session", err) {
+	if p.session, err = lease.Open(ctx, lease.Config{Lease: p.client, Options: lease.Options{TTL: time.Duration(p.scale.TTL)}}); fails("open session", err) {
 		return false
 	}
 	p.candidate, err = election.New(election.Config{
 		Election: candidates, Session: p.session, KV: p.client, Watcher: p.client, Value: []byte(p.name),
-		Hooks: election.Hooks{Registered: p.registered, Won: p.won, Ended: p.ended},
+		Options: election.Options{Hooks: election.Hooks{Registered: p.registered, Won: p.won, Ended: p.ended}},
 	})
 	if fails("new candidate", err) {
 		return false

@@ -67,7 +67,7 @@ func (r *run) serve(id string, cli *clientv3.Client) (*node, error) {
 	n.Curator, err = curator.New(curator.Config{
 		Elector: elector.Config{
 			Election: service, NodeID: id, Source: elector.Always(elector.Client(cli)),
-			Session: lease.Config{TTL: time.Duration(r.scale.TTL)},
+			Session: lease.Options{TTL: time.Duration(r.scale.TTL)},
 		},
 		Listener: listener,
 		Services: func(_ context.Context, l *elector.Leadership, to grpc.ServiceRegistrar) error {

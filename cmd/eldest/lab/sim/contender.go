@@ -26,12 +26,12 @@ func (p *participant) contender() contender.Contender {
 	}
 	altered := ours.Lease
 	ours.Lease = func(cfg *lease.Config) {
-		p.configure(cfg)
+		p.configure(&cfg.Options)
 		if altered != nil {
 			altered(cfg)
 		}
 	}
-	ours.Election = p.elects
+	ours.Election = func(cfg *election.Config) { p.elects(&cfg.Options) }
 	if p.rng.IntN(2) == 0 {
 		ours.Registered = func() {} // registering and waiting are two calls
 	}
@@ -39,7 +39,8 @@ func (p *participant) contender() contender.Contender {
 		ours.Made = func(c *election.Candidate, s *lease.Session) {
 			p.serving.Go(func() { // it ends with the session
 				_ = transfer.Serve(context.Background(), transfer.Config{
-					Candidate: c, Session: s, KV: p.host.Client, Watcher: p.host.Client, WatchCheck: p.run.tempo.recheck,
+					Candidate: c, Session: s, KV: p.host.Client, Watcher: p.host.Client,
+					ServeOptions: transfer.ServeOptions{WatchCheck: p.run.tempo.recheck},
 				})
 			})
 		}
@@ -48,7 +49,7 @@ func (p *participant) contender() contender.Contender {
 }
 
 // configure gives a session the process's clock and temper.
-func (p *participant) configure(cfg *lease.Config) {
+func (p *participant) configure(cfg *lease.Options) {
 	cfg.Margin, cfg.Clock, cfg.Heartbeat = p.temper.margin, p.clock, p.beats
 	if p.temper.patience != 0 {
 		cfg.Renewal = func(granted time.Duration) lease.Renewal {
@@ -60,7 +61,7 @@ func (p *participant) configure(cfg *lease.Config) {
 }
 
 // elects makes a candidate report proofs, evictions, and each time that it must yield to a higher priority.
-func (p *participant) elects(cfg *election.Config) {
+func (p *participant) elects(cfg *election.Options) {
 	cfg.WatchCheck = p.run.tempo.recheck
 	cfg.Hooks.Won = func(e election.WonEvent) {
 		p.report(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})

@@ -49,7 +49,7 @@ func (p *participant) elect() {
 	p.host.Client.Lease = grants{p.host.Client.Lease, n}
 	cfg := elector.Config{
 		Election: electionName, NodeID: p.id, Address: p.id, Transfer: p.transfers, TakeOver: p.takesOver,
-		Source: elector.Always(elector.Client(p.host.Client)), Session: lease.Config{TTL: p.run.ttl},
+		Source: elector.Always(elector.Client(p.host.Client)), Session: lease.Options{TTL: p.run.ttl},
 	}
 	p.configure(&cfg.Session)
 	cfg.Session.Hooks.Opened = func(e lease.OpenedEvent) {

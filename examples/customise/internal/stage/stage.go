@@ -25,10 +25,9 @@ func Start() (ctx context.Context, client *clientv3.Client, stop func()) {
 	}
 }
 
-// Open opens a session and fills in the client. leave closes it.
-func Open(ctx context.Context, client *clientv3.Client, cfg lease.Config) (session *lease.Session, leave func()) {
-	cfg.Lease = client
-	session = Must(lease.Open(ctx, cfg))
+// Open opens a session. leave closes it.
+func Open(ctx context.Context, client *clientv3.Client, options lease.Options) (session *lease.Session, leave func()) {
+	session = Must(lease.Open(ctx, lease.Config{Lease: client, Options: options}))
 	return session, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
@@ -41,7 +40,7 @@ func Open(ctx context.Context, client *clientv3.Client, cfg lease.Config) (sessi
 func Enter(ctx context.Context, client *clientv3.Client, cfg election.Config) (candidate *election.Candidate, leave func()) {
 	end := func() {}
 	if cfg.Session == nil {
-		cfg.Session, end = Open(ctx, client, lease.Config{TTL: 30 * time.Second})
+		cfg.Session, end = Open(ctx, client, lease.Options{TTL: 30 * time.Second})
 	}
 	cfg.KV, cfg.Watcher = client, client
 	candidate = Must(election.New(cfg))

@@ -40,12 +40,13 @@ func lead(ctx context.Context, endpoint string) error {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	both := hooks.Tee(numbers.Hooks(), traces.Hooks(provider, "observed"))
 
-	session, err := lease.Open(ctx, lease.Config{Lease: client, Hooks: both.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Hooks: both.Session}})
 	if err != nil {
 		return err
 	}
 	candidate, err := election.New(election.Config{
-		Election: "observed", Session: session, KV: client, Watcher: client, Hooks: both.Candidate,
+		Election: "observed", Session: session, KV: client, Watcher: client,
+		Options: election.Options{Hooks: both.Candidate},
 	})
 	if err != nil {
 		return err

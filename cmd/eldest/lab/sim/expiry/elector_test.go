@@ -25,7 +25,7 @@ const electionName = "election"
 func config(host *rig.Host, ttl time.Duration) elector.Config {
 	return elector.Config{
 		Election: electionName, NodeID: host.Name, Address: host.Name + ":1", Source: elector.Always(elector.Client(host.Client)),
-		Session: lease.Config{TTL: ttl, Clock: lease.Monotonic()},
+		Session: lease.Options{TTL: ttl, Clock: lease.Monotonic()},
 	}
 }
 

@@ -42,7 +42,7 @@ func TestHeldForAHundredTTLs(t *testing.T) {
 	const ttl, long = 3 * time.Second, 5 * time.Minute
 	rig.Run(t, func(w *rig.World) {
 		cli := &counting{Client: w.Host("a").Client}
-		s := open(w, lease.Config{Lease: cli, TTL: ttl})
+		s := open(w, lease.Config{Lease: cli, Options: lease.Options{TTL: ttl}})
 		require.Equal(w.T, ttl, s.TTL())
 		time.Sleep(long)
 		require.NoError(w.T, s.Err())
@@ -65,8 +65,12 @@ func TestTenureEndsByTheDeadline(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		ctx, host := w.T.Context(), w.Host("a")
 		granted := w.Now()
-		session := open(w, lease.Config{Lease: host.Client, TTL: ttl, Margin: margin,
-			Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: time.Second} },
+		session := open(w, lease.Config{
+			Lease: host.Client,
+			Options: lease.Options{
+				TTL: ttl, Margin: margin,
+				Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: time.Second} },
+			},
 		})
 		c, err := election.New(election.Config{Election: "deadline", Session: session, KV: host.Client, Watcher: host.Client})
 		require.NoError(w.T, err)
@@ -100,11 +104,15 @@ type participant struct {
 func stand(w *rig.World, host *rig.Host, late time.Duration) *participant {
 	w.T.Helper()
 	p := &participant{host: host}
-	p.session = open(w, lease.Config{Lease: host.Client, TTL: turnTTL,
-		// Patient enough to take in the delayed replies: those of a second are older
-		// than what the deadline can bear, and must not move it.
-		Renewal: func(ttl time.Duration) lease.Renewal {
-			return lease.Renewal{Every: ttl / 4, Timeout: late + ttl/4}
+	p.session = open(w, lease.Config{
+		Lease: host.Client,
+		Options: lease.Options{
+			TTL: turnTTL,
+			// Patient enough to take in the delayed replies: those of a second are older
+			// than what the deadline can bear, and must not move it.
+			Renewal: func(ttl time.Duration) lease.Renewal {
+				return lease.Renewal{Every: ttl / 4, Timeout: late + ttl/4}
+			},
 		},
 	})
 	var err error
