@@ -146,7 +146,7 @@ type Config struct {
 // withDefaults checks the config as one for an election, and fills it in.
 func (c Config) withDefaults(name string) (Config, error) {
 	if named := c.Candidate.Election; named != "" && named != name {
-		return c, invalid("Config.Candidate is for another election, %q: it is filled in for each round", named)
+		return c, invalid("Config.Candidate.Election is another election, %q: it is filled in for each round", named)
 	}
 	c.Candidate.Election = name
 	switch err := c.Candidate.Check(); {
@@ -167,7 +167,7 @@ func (c Config) withDefaults(name string) (Config, error) {
 	case c.Serve.Candidate != nil, c.Serve.Session != nil, c.Serve.KV != nil, c.Serve.Watcher != nil:
 		return c, invalid("Config.Serve has a Candidate, Session, KV or Watcher: those are filled in for each round")
 	case c.Priority != 0 && c.Candidate.ShouldYield != nil:
-		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: either says when to yield", c.Priority)
+		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: set only one of them", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
 		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
 	case c.Starts < 0:
