@@ -13,16 +13,16 @@ var (
 	// ErrInvalid is returned for bad input, before anything is sent.
 	ErrInvalid = errors.New("invalid input")
 	// ErrNoLeader is returned by queries when the queue is empty.
-	ErrNoLeader = errors.New("nobody leads")
+	ErrNoLeader = errors.New("no leader")
 	// ErrNotElected is returned by Try when an older candidate exists.
-	ErrNotElected = errors.New("an older candidate stands")
+	ErrNotElected = errors.New("an older candidate exists")
 	// ErrNotLeading is returned by operations that require leadership.
 	ErrNotLeading = errors.New("not leading")
 	// ErrNotRegistered is returned by operations that require a queued candidate.
 	ErrNotRegistered = errors.New("not registered")
 	// ErrDeposed is the end of a candidate or leader whose key another client deleted or replaced.
 	// A guarded operation that detects this returns it too.
-	ErrDeposed = errors.New("deposed: the key is gone or belongs to another tenure")
+	ErrDeposed = errors.New("deposed: the key was deleted or belongs to another tenure")
 	// ErrSessionLost is the end of a session whose lease expired, was revoked,
 	// or could not be renewed before its deadline.
 	ErrSessionLost = errors.New("session lost")
@@ -32,10 +32,10 @@ var (
 	ErrWithdrawn = errors.New("withdrawn")
 	// ErrRequeued is the end of a position in the queue that the candidate gave up for a new one at
 	// the end of the queue. Its campaign continues.
-	ErrRequeued = errors.New("requeued: entered the queue anew")
+	ErrRequeued = errors.New("requeued: the candidate registers again at the end of the queue")
 	// ErrDraining is the end of a tenure that was given up while its key still exists. No candidate
 	// leads until the key is deleted.
-	ErrDraining = errors.New("drained: leadership was given up, the key still stands")
+	ErrDraining = errors.New("drained: leadership was given up, the key still exists")
 	// ErrSuspended is the end of a tenure whose session has heartbeats, none of which etcd
 	// acknowledged in time. The key remains, unless a successor has deleted it. Campaign again: the
 	// candidate continues to lead with the same token, or the campaign returns that it was deposed.
@@ -50,10 +50,10 @@ var (
 	ErrLeading = errors.New("already leading")
 	// ErrStuck is returned when a lead function did not return although its context
 	// had ended.
-	ErrStuck = errors.New("the lead function ignores the end of its context")
+	ErrStuck = errors.New("the lead function did not return after its context ended")
 	// ErrUnresponsive is the reason why a session with a liveness probe is not renewed or not
 	// opened: the application has stopped calling lease.Liveness.Beat.
-	ErrUnresponsive = errors.New("the application has given no sign of life")
+	ErrUnresponsive = errors.New("the application was unresponsive")
 	// ErrClosed is returned by a handle after its Close.
 	ErrClosed = errors.New("closed")
 	// ErrOutcomeUnknown is returned when the reply to a request was lost: the request may or may
@@ -63,7 +63,7 @@ var (
 	ErrForeignKey = errors.New("not a candidate key")
 	// ErrForeignValue is returned when a candidate's value cannot be read because a program other
 	// than Eldest wrote it in another format.
-	ErrForeignValue = errors.New("the value is not one of ours")
+	ErrForeignValue = errors.New("the value is not in the expected format")
 	// ErrUnavailable is the reason of an unknown state when etcd stopped responding.
 	ErrUnavailable = errors.New("etcd does not answer")
 )

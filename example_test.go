@@ -77,7 +77,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	_, err = observe.LeaderOf(ctx, client, "billing")
-	fmt.Println("afterwards nobody leads:", errors.Is(err, eldest.ErrNoLeader))
+	fmt.Println("afterwards no candidate leads:", errors.Is(err, eldest.ErrNoLeader))
 	state, err := client.Get(ctx, "state")
 	if err != nil {
 		log.Fatal(err)
@@ -85,7 +85,7 @@ func Example() {
 	fmt.Printf("state: %s\n", state.Kvs[0].Value)
 	// Output:
 	// node-1 leads: true
-	// afterwards nobody leads: true
+	// afterwards no candidate leads: true
 	// state: written by the leader
 }
 

@@ -15,7 +15,7 @@ var cut = Scenario{
 	Metrics: []Term{
 		{Name: "win", Text: "from the cut to the successor's win: what was left of the lease; a contender that renews more often has more left, and its successor wins later", Better: Lower},
 		{Name: "loss", Text: "from the cut until the old leader's user is notified", Better: Lower},
-		{Name: "gap", Text: "from that to the win: nobody leads meanwhile; negative while two do"},
+		{Name: "gap", Text: "from that to the win: no candidate leads meanwhile; negative if two lead"},
 		{Name: "two-leaders", Text: "1 for a round in which two led at once, else 0", Better: Lower},
 	},
 	measure: measureCut,

@@ -37,7 +37,7 @@ func measureDrain(r *run) {
 		first, planned := time.Now(), min(t.point.n-1, drainLimit)
 		for range planned {
 			if time.Since(first) > drainTime {
-				t.note("a turn took more than %v and ended before its %d hand-overs were over", drainTime, planned)
+				t.note("a turn took more than %v and ended before its %d hand-overs were complete", drainTime, planned)
 				return
 			}
 			begun := time.Now()

@@ -12,7 +12,7 @@ import (
 
 var fanout = Scenario{
 	Name:    "fanout",
-	Summary: "the leader changes: until the last of many observers knows",
+	Summary: "the leader changes: until the last of many observers is notified",
 	Defaults: Options{
 		Rounds: 15, Warmup: 1, Sizes: []int{100, 1000},
 		Contenders: []string{contender.Eldest, contender.Concurrency, contender.Herd},
@@ -20,10 +20,10 @@ var fanout = Scenario{
 	Regimes: []Term{
 		{Name: "one-process", Text: "all observers are in this process"},
 		{Name: "slow-mixed", Text: "as one-process, and one observer in ten takes a second for each event; those are not waited for"},
-		{Name: "processes", Text: "the observers are spread over four processes, or as many as --processes says"},
+		{Name: "processes", Text: "the observers are spread over four processes, or over as many as --processes sets"},
 	},
 	Metrics: []Term{
-		{Name: "last", Text: "from the call that resigns until the last observer knows the new leader", Better: Lower},
+		{Name: "last", Text: "from the call that resigns until the last observer has received the new leader", Better: Lower},
 		{Name: "spread", Text: "from the first observer to the last", Better: Lower},
 		{Name: "requests", Text: "requests that all observers made for it, without renewals", Better: Lower},
 		{Name: "watches", Text: "watches that they opened for it", Better: Lower},

@@ -29,7 +29,7 @@ var footprint = Scenario{
 		{Name: "memory in all", Text: "heap and stacks of all N", Better: Lower},
 		{Name: "goroutines in all", Text: "goroutines of all N", Better: Lower},
 		{Name: "requests", Text: "requests of all kinds in one TTL, for all N elections", Better: Lower},
-		{Name: "renewals", Text: "renewals of the one lease in one TTL, for all N elections; neither few nor many is better"},
+		{Name: "renewals", Text: "renewals of the one lease in one TTL, for all N elections; neither direction is better"},
 		{Name: "reads", Text: "reads in one TTL, for all N elections", Better: Lower},
 		{Name: "streams", Text: "watch streams opened, for all N elections", Better: Lower},
 	},

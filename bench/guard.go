@@ -7,7 +7,7 @@ import (
 
 var guard = Scenario{
 	Name:     "guard",
-	Summary:  "a leader's guarded write beside a bare one",
+	Summary:  "a leader's guarded write compared with an unguarded one",
 	Defaults: Options{Rounds: 2000, Warmup: 50},
 	Regimes: []Term{
 		{Name: "put", Text: "leaders of all contenders write in turn, one write at a time"},

@@ -11,8 +11,8 @@ var handover = Scenario{
 	Summary:  "a leader resigns: from that call to the successor's win",
 	Defaults: Options{Rounds: 200, Warmup: 5, Load: 300},
 	Regimes: []Term{
-		{Name: "queued", Text: "the leader resigns 15 ms after its successor was queued: the server may not have the successor's watch in place yet"},
-		{Name: "settled", Text: "the leader resigns 300 ms after: all watches are in place"},
+		{Name: "queued", Text: "the leader resigns 15 ms after its successor was queued: the server may not have created the successor's watch yet"},
+		{Name: "settled", Text: "the leader resigns 300 ms after its successor was queued: all watches are created"},
 		{Name: "queued-load", Text: "as queued, while the cluster is written to (--load)"},
 		{Name: "settled-load", Text: "as settled, while the cluster is written to (--load)"},
 	},

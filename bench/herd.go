@@ -66,7 +66,7 @@ func (t *turn) departure(hosts []host, prefix string, leave func()) {
 		t.counted(prefix+"server-events", int64(used.members[eventsSent]))
 	}
 	if !calm {
-		t.note("requests and reads cannot be measured: so many clients check their watches now and then that they are never quiet")
+		t.note("requests and reads cannot be measured: so many clients check their watches from time to time that they are never idle")
 		return
 	}
 	t.counted(prefix+"reads", used.wire[reads])

@@ -105,7 +105,7 @@ func (l *local) do(ctx context.Context, c call) (answer, error) {
 		first, last, err := thing.await(ctx, c.Text)
 		return answer{First: first, Last: last}, err
 	}
-	return answer{}, fmt.Errorf("call %q: there is no %d", c.Do, c.Of)
+	return answer{}, fmt.Errorf("call %q: no object has the ID %d", c.Do, c.Of)
 }
 
 func (l *local) ofSession(s *openSession, c call) (answer, error) {

@@ -12,8 +12,8 @@ var sessions = Scenario{
 	Metrics: []Term{
 		{Name: "cpu", Text: "processor time of the client and all members in one second", Better: Lower},
 		{Name: "client-cpu", Text: "that of the client's process alone", Better: Lower},
-		{Name: "renewals", Text: "renewals of all sessions in one TTL; neither few nor many is better"},
-		{Name: "questions", Text: "questions to a majority in one TTL; neither few nor many is better"},
+		{Name: "renewals", Text: "renewals of all sessions in one TTL; neither direction is better"},
+		{Name: "questions", Text: "requests to a majority in one TTL; neither direction is better"},
 	},
 	measure: measureSessions,
 }

@@ -15,7 +15,7 @@ import (
 
 var suspensions = Scenario{
 	Name:    "suspensions",
-	Summary: "what a loaded machine does to healthy leaders: suspensions by heartbeats, and moves, in a minute",
+	Summary: "the effects of a loaded machine on healthy leaders: suspensions by heartbeats, and moves, in a minute",
 	Defaults: Options{
 		Rounds: 2, For: 15 * time.Second, Load: 300, TTLs: []time.Duration{10 * time.Second},
 		Contenders: []string{contender.Heartbeat500ms, contender.Heartbeat1s, contender.Eldest, contender.Concurrency},

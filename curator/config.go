@@ -155,13 +155,13 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Services == nil:
 		return c, invalid("Config.Services is nil")
 	case (c.Reads == nil) != (c.ReadAge == nil):
-		return c, invalid("of Config.Reads and ReadAge there is only one: a copy is not read whose age nobody knows")
+		return c, invalid("Config.Reads and Config.ReadAge must be set together: a copy of unknown age is not read")
 	case c.Wait < 0, c.Grace < 0:
 		return c, invalid("Config.Wait %v or Grace %v is negative", c.Wait, c.Grace)
 	}
 	if c.ServerCredentials != nil && c.PeerCredentials == nil {
 		if err := secured(c.PeerOptions); err != nil {
-			return c, invalid("Config.ServerCredentials are set, and there are no PeerCredentials, nor any in PeerOptions: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant): %v", err)
+			return c, invalid("Config.ServerCredentials is set, but Config.PeerCredentials is not, and Config.PeerOptions has no credentials: followers would call leaders in plain text (set insecure.NewCredentials() if this is intended): %v", err)
 		}
 	}
 	for _, limit := range []struct {
@@ -202,11 +202,11 @@ func reachable(addr net.Addr) (string, error) {
 	switch a := addr.(type) {
 	case *net.TCPAddr:
 		if a.IP.IsUnspecified() {
-			return "", invalid("Config.Elector.Address is empty, and Config.Listener's, %v, is not one that others can dial", addr)
+			return "", invalid("Config.Elector.Address is empty, and other nodes cannot dial the address of Config.Listener, %v", addr)
 		}
 	case *net.UnixAddr:
 		if !filepath.IsAbs(a.Name) {
-			return "", invalid("Config.Elector.Address is empty, and Config.Listener's, %q, is not an absolute path", a.Name)
+			return "", invalid("Config.Elector.Address is empty, and the address of Config.Listener, %q, is not an absolute path", a.Name)
 		}
 		return "unix://" + a.Name, nil
 	}

@@ -73,7 +73,7 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 		return nil, err
 	}
 	if !utf8.ValidString(cfg.Elector.Election) {
-		return nil, invalid("the name %q is not UTF-8, and callers are told it", cfg.Elector.Election)
+		return nil, invalid("the election name %q, which is sent to callers, is not UTF-8", cfg.Elector.Election)
 	}
 	c.answering, c.stopping = context.WithCancel(context.Background())
 	c.router = routing.New[map[string]*method](c.connector(beat))
@@ -130,7 +130,7 @@ func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) 
 		case l.Instance == c.elector.Instance():
 			return nil, errors.New("the leader is this node")
 		case l.Address == "":
-			return nil, errors.New("it does not say where it can be reached")
+			return nil, errors.New("it has no address")
 		}
 		return &peer{leader: l, linger: c.cfg.Grace, dial: dial, watch: watch, goroutines: &c.goroutines}, nil
 	}
@@ -161,7 +161,7 @@ func (c *Curator) Run(ctx context.Context) error {
 		return failed("run curator", election, invalid("the context is nil"))
 	}
 	if !c.started.CompareAndSwap(false, true) {
-		return failed("run curator", election, fmt.Errorf("%w: a curator runs once", eldest.ErrClosed))
+		return failed("run curator", election, fmt.Errorf("%w: Run was called before", eldest.ErrClosed))
 	}
 	return failed("run curator", election, c.run(ctx))
 }

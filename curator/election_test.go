@@ -283,7 +283,7 @@ func TestLeadersThatAreNotForwardedTo(t *testing.T) {
 	m.becomes(elector.Leading)
 	for reason, id := range map[string]identity.Identity{
 		"the leader is this node": {Instance: m.elector.Instance(), Address: m.cfg.Elector.Address},
-		"it does not say where":   {},
+		"it has no address":       {},
 	} {
 		id.NodeID, id.TTL = "other", time.Second
 		value, err := identity.Protobuf{}.Encode(id)

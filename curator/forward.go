@@ -279,7 +279,7 @@ func (r relay) unsent(st *status.Status) error {
 		return err
 	}
 	if st.Code() == codes.Canceled && time.Until(r.until) <= 0 {
-		st = status.New(codes.Canceled, "no connection or no stream of it was to be had in time")
+		st = status.New(codes.Canceled, "no connection or stream was available in time")
 	}
 	if c := st.Code(); c != codes.Unavailable && c != codes.Canceled {
 		return st.Err()

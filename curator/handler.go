@@ -20,7 +20,7 @@ import (
 var errNotBegun = errors.New("the call has not begun")
 
 // errEnded is the result of a handler whose goroutine ended without returning.
-var errEnded = status.Error(codes.Internal, "eldest: the handler ended its goroutine")
+var errEnded = status.Error(codes.Internal, "eldest: the goroutine of the handler ended before the handler returned")
 
 // serve runs the call here, as the leader. It blocks until the handler has returned, or the tenure
 // has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended before the

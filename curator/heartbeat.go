@@ -49,7 +49,7 @@ func (h heartbeat) watch(p *peer, control *link) {
 			continue
 		}
 		if missed++; missed >= h.misses {
-			p.abort(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
+			p.abort(fmt.Errorf("the leader did not answer %d heartbeats within %v each", missed, h.timeout))
 		}
 	}
 }

@@ -77,11 +77,11 @@ func hopOf(ctx context.Context) (hop, error) {
 	odd := len(metadata.ValueFromIncomingContext(ctx, oddKey))
 	switch {
 	case len(values) > 1:
-		return malformed(hopKey, "there %d times: a call is forwarded once", len(values))
+		return malformed(hopKey, "present %d times: a call is forwarded once", len(values))
 	case err != nil, token <= 0, strconv.FormatInt(token, 10) != values[0]: // ParseInt accepts more than FormatInt writes
 		return malformed(hopKey, "%.64q, not the token of one tenure", values[0])
 	case odd%2 != 0:
-		return malformed(oddKey, "there %d times: it comes in pairs", odd)
+		return malformed(oddKey, "present %d times, not an even number", odd)
 	}
 	h := hop{token: eldest.Token(token)}
 	if values := metadata.ValueFromIncomingContext(ctx, fromKey); len(values) > 0 {

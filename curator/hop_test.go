@@ -137,7 +137,7 @@ func TestPeerCredentials(t *testing.T) {
 	slow := follower.ask("")
 	etcdtest.Take(t, asked, "the question")
 	follower.follows(leader, 8)
-	follower.untouched("PeerCredentials has none")
+	follower.untouched("PeerCredentials returned no credentials")
 	follower.leads(9, echoing)
 	follower.answers("")
 	close(release)

@@ -143,13 +143,13 @@ func (v *incoming) enter() bool {
 	return enough && v.backlog.enter(v.caller.from)
 }
 
-var errNoRoom = status.Error(codes.ResourceExhausted, "eldest: too many calls wait, or too large ones")
+var errNoRoom = status.Error(codes.ResourceExhausted, "eldest: too many calls are waiting, or their messages are too large")
 
 // overloaded is the answer to a call for which there is no room to wait.
 func (v *incoming) overloaded() error {
 	return refusal{
 		reason: RefusalBusy, election: v.cfg.Elector.Election, token: v.hop.token, untouched: true, code: codes.ResourceExhausted,
-		why: fmt.Sprintf("too many calls wait for a leader at node %q, or too large ones", v.cfg.Elector.NodeID),
+		why: fmt.Sprintf("too many calls are waiting for a leader at node %q, or their messages are too large", v.cfg.Elector.NodeID),
 	}.err()
 }
 
@@ -162,7 +162,7 @@ func (v *incoming) unrouted(token eldest.Token, reason Refusal, why error) error
 func (v *incoming) tenureEnded(t *tenure, cause error, untouched bool) error {
 	return refusal{
 		reason: RefusalTenureEnded, election: v.cfg.Elector.Election, token: t.Token, node: v.cfg.Elector.NodeID, untouched: untouched,
-		why: fmt.Sprintf("node %q leads no more: %v", v.cfg.Elector.NodeID, cause),
+		why: fmt.Sprintf("node %q no longer leads: %v", v.cfg.Elector.NodeID, cause),
 	}.err()
 }
 

@@ -34,7 +34,7 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 		c.cfg.Logger.Error("services cannot be served", "election", l.Election(), "node", c.cfg.Elector.NodeID, "token", int64(l.Token()), "error", err)
 		return fmt.Errorf("services: %w", err)
 	}
-	background, result := make(chan struct{}), errors.New("its goroutine was ended")
+	background, result := make(chan struct{}), errors.New("its goroutine ended with runtime.Goexit")
 	if c.cfg.Background != nil {
 		go func() {
 			defer close(background)

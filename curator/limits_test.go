@@ -286,5 +286,5 @@ func TestBadServices(t *testing.T) {
 	require.NoError(t, err)
 	s.RegisterService(describe("test.Script"), echoing)
 	require.ErrorIs(t, late, eldest.ErrInvalid)
-	require.ErrorContains(t, late, "after Config.Services had returned")
+	require.ErrorContains(t, late, "after Config.Services, Config.Reads or Config.Local had returned")
 }

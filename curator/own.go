@@ -40,7 +40,7 @@ func (c *Curator) untilStopping(caller context.Context) (context.Context, func()
 // streamEnd is the status with which a stream ends: that of the caller's context if it has ended.
 func (c *Curator) streamEnd(caller context.Context) error {
 	if c.isStopping() && caller.Err() == nil {
-		return status.Error(codes.Unavailable, "this node is stopping; can be retried at another one")
+		return status.Error(codes.Unavailable, "this node is stopping; the request can be retried at another node")
 	}
 	return status.FromContextError(caller.Err()).Err()
 }
@@ -119,7 +119,7 @@ type health struct {
 func (h health) Check(_ context.Context, q *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	is := h.health(q.GetService())
 	if is == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
-		return nil, status.Errorf(codes.NotFound, "no health is kept for %.64q", q.GetService())
+		return nil, status.Errorf(codes.NotFound, "unknown service %.64q", q.GetService())
 	}
 	return &healthpb.HealthCheckResponse{Status: is}, nil
 }

@@ -208,7 +208,7 @@ func TestCurrentLeaderStrangers(t *testing.T) {
 	require.Equal(t, token, r.GetToken())
 	m.requireHealth(false, false, true, false)
 	m.stranger([]byte("\xff\xfe strange"))
-	l.until(roleUnknown, "not one of ours")
+	l.until(roleUnknown, "not in the expected format")
 	m.requireHealth(false, false, true, false)
 
 	m = run(t, etcdtest.Election(t), "n", func(cfg *Config) { cfg.Elector.Codec = named{} })

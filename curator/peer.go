@@ -267,7 +267,7 @@ const (
 	connWindow   = 4 << 20
 )
 
-var errNoCredentials = errors.New("Config.PeerCredentials has none for it")
+var errNoCredentials = errors.New("Config.PeerCredentials returned no credentials for the leader")
 
 // secured returns an error unless options include credentials, which may be insecure ones. It does
 // not dial.

@@ -60,7 +60,7 @@ func allowed(ctx context.Context) (ok bool, maxAge time.Duration, err error) {
 	}
 	switch {
 	case len(values) > 1:
-		return false, 0, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is there %d times", readKey, len(values))
+		return false, 0, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is present %d times", readKey, len(values))
 	case strings.TrimSpace(kind) != "local", named != limited, err != nil, maxAge < 0:
 		return false, 0, status.Errorf(codes.InvalidArgument,
 			`eldest: metadata %s is %.64q; it can be "local", or "local; max-age=2s"`, readKey, values[0])

@@ -281,11 +281,11 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 func TestReadsThatCannotBe(t *testing.T) {
 	c := newCopied(0)
 	for want, change := range map[string]func(*Config){
-		"there is only one":       func(cfg *Config) { cfg.ReadAge = nil },
-		"only one":                func(cfg *Config) { cfg.Reads = nil },
+		"must be set together":    func(cfg *Config) { cfg.ReadAge = nil },
+		"must be set together: a": func(cfg *Config) { cfg.Reads = nil },
 		`for method "Missing"`:    c.reads("Unary", "Missing"),
 		`has method "Unary" twic`: c.reads("Unary", "Unary"),
-		"every node answers itself": func(cfg *Config) {
+		"by Config.Local before": func(cfg *Config) {
 			cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Script"), original) }
 		},
 		"a service without a name": func(cfg *Config) {

@@ -64,7 +64,7 @@ type reading struct {
 }
 
 // errSuperseded is the error of a reading that is not the newest.
-var errSuperseded = errors.New("the call goes elsewhere")
+var errSuperseded = errors.New("the call is sent elsewhere")
 
 // again returns a new reading, and ends those before it.
 func (r *replay) again() *reading {

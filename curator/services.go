@@ -70,9 +70,9 @@ func (s *services) add(desc *grpc.ServiceDesc, impl any) error {
 	case err != nil:
 		return fmt.Errorf("%w: service %q %w", eldest.ErrInvalid, desc.ServiceName, err)
 	case s.closed:
-		return invalid("service %q was registered after Config.Services had returned, or Config.Reads or Local", desc.ServiceName)
+		return invalid("service %q was registered after Config.Services, Config.Reads or Config.Local had returned", desc.ServiceName)
 	case s.local[desc.ServiceName]:
-		return invalid("service %q is one that every node answers itself", desc.ServiceName)
+		return invalid("service %q was registered by Config.Local before", desc.ServiceName)
 	case s.names[desc.ServiceName]:
 		return invalid("service %q is registered twice, or is one of the curator's own", desc.ServiceName)
 	}

@@ -61,20 +61,20 @@ func Caller(ctx context.Context) (cert *x509.Certificate, ok bool) {
 func NodeCertificate(ctx context.Context, node string) error {
 	p, ok := grpcpeer.FromContext(ctx)
 	if !ok {
-		return errors.New("nobody is known to have sent it")
+		return errors.New("its sender is unknown")
 	}
 	if _, ok := p.AuthInfo.(credentials.TLSInfo); !ok {
-		return errors.New("it came without TLS")
+		return errors.New("it was sent without TLS")
 	}
 	cert := certificate(ctx)
 	if cert == nil {
-		return errors.New("it came without a certificate that was verified")
+		return errors.New("it was sent without a verified certificate")
 	}
 	exact := *cert
 	exact.DNSNames = slices.DeleteFunc(slices.Clone(cert.DNSNames), func(name string) bool { return strings.HasPrefix(name, "*") })
 	if exact.VerifyHostname(node) != nil {
 		// The error of VerifyHostname is left out, because it has the name as it was sent.
-		return fmt.Errorf("it came with the certificate of %q, %v", cert.DNSNames, cert.IPAddresses)
+		return fmt.Errorf("it was sent with the certificate of %q, %v", cert.DNSNames, cert.IPAddresses)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (h *hop) verify(ctx context.Context, by func(ctx context.Context, node stri
 	if st, ok := status.FromError(err); ok {
 		return st.Err()
 	}
-	return status.Error(codes.PermissionDenied, text(fmt.Sprintf("eldest: the call says that node %.64q has forwarded it: %v", h.from, err)))
+	return status.Error(codes.PermissionDenied, text(fmt.Sprintf("eldest: the call claims to have been forwarded by node %.64q: %v", h.from, err)))
 }
 
 // arrival is what is known of an incoming call before any interceptor is called. The zero arrival

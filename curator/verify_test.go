@@ -33,14 +33,14 @@ func TestNodesThatAreNotBelieved(t *testing.T) {
 	misnamed.follows(leader, 7)
 	from := &node{t: t, conn: dialTo(t, misnamed.address, grpc.WithTransportCredentials(a.as("somebody")))}
 	err := from.call("")
-	requireCode(t, codes.PermissionDenied, err, `node "follower" has forwarded it: it came with the certificate of ["somebody"]`)
+	requireCode(t, codes.PermissionDenied, err, `claims to have been forwarded by node "follower": it was sent with the certificate of ["somebody"]`)
 	_, told := LostLeadership(err, "test")
 	require.False(t, told, "it is not to be retried")
 	require.Zero(t, leader.calls.Load())
-	require.ErrorContains(t, NodeCertificate(context.Background(), "n"), "nobody is known")
+	require.ErrorContains(t, NodeCertificate(context.Background(), "n"), "its sender is unknown")
 	shown := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.Issue("n").Leaf}}}
 	err = NodeCertificate(grpcpeer.NewContext(context.Background(), &grpcpeer.Peer{AuthInfo: shown}), "n")
-	require.ErrorContains(t, err, "that was verified", "a certificate that was shown and not verified")
+	require.ErrorContains(t, err, "without a verified certificate", "a certificate that was shown and not verified")
 }
 
 // The error of the user's function is the answer to the caller. The function is called only for

@@ -107,7 +107,7 @@ func TestRequirement46WaitForALeader(t *testing.T) {
 func TestRequirement46WaitEnds(t *testing.T) {
 	n := newNode(t, "n", waits(20*time.Millisecond))
 	n.untouched("no leader is known after 20ms")
-	n.untouched("no Run is going on")
+	n.untouched("Run is not running")
 
 	n = newNode(t, "n")
 	_, err := n.unary(etcdtest.ContextFor(t, 20*time.Millisecond), "")
@@ -159,7 +159,7 @@ func requireBusy(t *testing.T, times int, answers <-chan error) {
 	t.Helper()
 	for range times {
 		err := etcdtest.Take(t, answers, "a refusal")
-		requireCode(t, codes.ResourceExhausted, err, "too many calls wait")
+		requireCode(t, codes.ResourceExhausted, err, "too many calls are waiting")
 		lost, ok := LostLeadership(err, "test")
 		require.True(t, ok && lost.GetNothingApplied(), "%v", err)
 	}

@@ -43,7 +43,7 @@ func checkEvict(ctx context.Context, kv clientv3.KV, election string, c eldest.C
 	case absent.Client(kv):
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	case c.Token <= 0:
-		return fmt.Errorf("%w: token %d is no create revision", eldest.ErrInvalid, c.Token)
+		return fmt.Errorf("%w: token %d is not a create revision", eldest.ErrInvalid, c.Token)
 	}
 	if err := keys.Check(election); err != nil {
 		return err

@@ -66,7 +66,7 @@ func Example() {
 	if err := leader.Resign(ctx); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("anna leads no more:", errors.Is(leader.Err(), eldest.ErrResigned))
+	fmt.Println("anna no longer leads:", errors.Is(leader.Err(), eldest.ErrResigned))
 
 	next, err := bert.Await(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func Example() {
 	// Output:
 	// bert is number 2 and waits for anna: true
 	// anna writes: <nil>
-	// anna leads no more: true
+	// anna no longer leads: true
 	// bert leads, with a greater token: true
 	// anna writes: true
 }

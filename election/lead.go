@@ -47,7 +47,7 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 				patience.Reset(l.c.cfg.Drain)
 				continue
 			}
-			stuck := fmt.Errorf("%w: that of an earlier tenure, waited for %v", eldest.ErrStuck, l.c.cfg.Drain)
+			stuck := fmt.Errorf("%w: the function of an earlier tenure, waited for %v", eldest.ErrStuck, l.c.cfg.Drain)
 			return errors.Join(l.c.failed("lead", stuck), l.resignAfter(ctx))
 		}
 	}

@@ -148,7 +148,7 @@ func (c Config) withDefaults(name string) (Config, error) {
 	case c.Source == nil:
 		return c, invalid("Config.Source is nil")
 	case c.Priority != 0 && c.Candidate.ShouldYield != nil:
-		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: either says when to yield", c.Priority)
+		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: set only one of them", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
 		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
 	case c.Starts < 0:

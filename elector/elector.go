@@ -56,7 +56,7 @@ func New(cfg Config) (*Elector, error) {
 }
 
 var (
-	errNotRunning = fmt.Errorf("%w: no Run is going on", eldest.ErrClosed)
+	errNotRunning = fmt.Errorf("%w: Run is not running", eldest.ErrClosed)
 	errNotYet     = fmt.Errorf("%w yet", eldest.ErrNotRegistered)
 )
 
@@ -115,7 +115,7 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 		case <-e.stuck:
 			e.stuck = nil
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w: that of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
+			return fmt.Errorf("%w: %w: the function of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
 		}
 	}
 	standing, done := e.standing(ctx)

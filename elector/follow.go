@@ -90,9 +90,9 @@ func (r *round) seen(state eldest.State) Status {
 	case err != nil:
 		return nobody(fmt.Errorf("key %q leads: %w", state.Leader.Key, err))
 	case id.NodeID == e.cfg.NodeID && id.Instance == e.instance:
-		return nobody(fmt.Errorf("%w: key %q is this node's, of an earlier session", eldest.ErrNoLeader, state.Leader.Key))
+		return nobody(fmt.Errorf("%w: key %q belongs to an earlier session of this node", eldest.ErrNoLeader, state.Leader.Key))
 	case id.NodeID == e.cfg.NodeID:
-		return nobody(fmt.Errorf("%w: key %q is of this node ID, but of another life: if that one still runs, two processes share the ID",
+		return nobody(fmt.Errorf("%w: key %q belongs to another instance with this node ID: if that instance is still running, two processes share the ID",
 			eldest.ErrNoLeader, state.Leader.Key))
 	}
 	return follows(Leader{Identity: id, Key: state.Leader.Key, Token: state.Leader.Token, value: string(state.Leader.Value)})

@@ -62,7 +62,7 @@ func newGroup(cfg Config) (*Group, error) {
 	case cfg.Election != "":
 		return nil, invalid("Config.Election is set: a group takes the name at each Run")
 	case cfg.Transfer, cfg.TakeOver:
-		return nil, invalid("Config.Transfer or Config.TakeOver is set: a group has neither")
+		return nil, invalid("Config.Transfer or Config.TakeOver is set: a group supports neither")
 	}
 	cfg, err := cfg.withDefaults("any")
 	if err != nil {

@@ -141,7 +141,7 @@ func (r *round) serve() {
 		err := transfer.Serve(context.Background(), cfg)
 		if r.session.Err() == nil {
 			e.log(func() {
-				e.cfg.Logger.Warn("no part in transfers", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err)
+				e.cfg.Logger.Warn("this node does not take part in transfers", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err)
 			})
 		}
 	})

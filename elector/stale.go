@@ -32,7 +32,7 @@ func (r *round) evict(ctx context.Context) error {
 		// this instance, and is not evicted in return.
 		if id.Instance != e.instance && (!e.cfg.TakeOver || !e.earlier) {
 			e.log(func() {
-				e.cfg.Logger.Warn("another process, or an earlier life of this one, has this node ID: its key is not removed",
+				e.cfg.Logger.Warn("another process, or an earlier instance of this node, has this node ID: its key is not removed",
 					"election", e.cfg.Election, "node", e.cfg.NodeID, "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 			})
 			continue

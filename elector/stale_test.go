@@ -75,7 +75,7 @@ func TestEarlierLifeIsWaitedFor(t *testing.T) {
 	n := run(t, config(name, "n", cli))
 	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNoLeader) })
 	require.NoError(t, err)
-	require.ErrorContains(t, s.Reason(), "of another life")
+	require.ErrorContains(t, s.Reason(), "another instance")
 	queue := queueOf(t, cli, name)
 	require.Len(t, queue, 2)
 	require.Equal(t, key, queue[0].Key)

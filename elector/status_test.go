@@ -168,7 +168,7 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	second := etcdtest.Take(t, two.won, "the second win")
 	_ = two.end(t)
 	// Wait for the last line: Run waits for the logger only for a short time.
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "no Run is going on") }, etcdtest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "Run is not running") }, etcdtest.Patience, time.Millisecond)
 
 	type line struct {
 		Msg, Election, Node, Instance string

@@ -23,7 +23,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	}
 	r.e.publish(leads(l.Key(), l.Token()), l.Err)
 	during, end := context.WithCancelCause(l.WithValues(ctx))
-	returned, result := make(chan struct{}), errors.New("its goroutine was ended")
+	returned, result := make(chan struct{}), errors.New("its goroutine ended with runtime.Goexit")
 	go func() {
 		defer close(returned)
 		result = r.lead(during, l)
@@ -51,7 +51,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 		}
 		if result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
 			r.e.log(func() {
-				r.e.cfg.Logger.Warn("lead function failed as it ended", "election", r.e.cfg.Election, "node", r.e.cfg.NodeID,
+				r.e.cfg.Logger.Warn("lead function returned an error after its context had ended", "election", r.e.cfg.Election, "node", r.e.cfg.NodeID,
 					"key", l.Key(), "token", int64(l.Token()), "error", result)
 			})
 		}

@@ -20,7 +20,7 @@ func (e *Elector) Withdraw(ctx context.Context, cause error) error {
 		return e.failed("withdraw", invalid("the context is nil"))
 	}
 	if cause == nil {
-		cause = fmt.Errorf("%w: it withdrew", eldest.ErrResigned)
+		cause = fmt.Errorf("%w: the node withdrew", eldest.ErrResigned)
 	}
 	e.withdraw(cause) // the first cause counts
 	if !e.running.Load() {

@@ -101,7 +101,7 @@ func (s stage) service(t *testing.T, election string, creds credentials.Transpor
 		}
 		p := s.start(t, "curator", flags...)
 		addresses = append(addresses, p.until(`^listening at (\S+)$`))
-		p.role = p.until(`^telling the role at (\S+)$`)
+		p.role = p.until(`^reporting the role at (\S+)$`)
 		return p
 	}
 	n1 := node("n1")

@@ -73,7 +73,7 @@ func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) 
 	switch {
 	case err != nil:
 	case newest < token:
-		err = fmt.Errorf("the store says that %d is the newest token after it was given %d", newest, token)
+		err = fmt.Errorf("the store returned %d as the newest token after Advance with %d", newest, token)
 	case newest > token:
 		refused := &RefusedError{Election: election, Token: token, Newest: newest}
 		f.cfg.Logger.Warn("an older token was refused", "election", election, "token", int64(token), "newest", int64(newest))
@@ -83,7 +83,7 @@ func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) 
 	}
 	// If the caller has cancelled, the store has not failed.
 	if ctx.Err() == nil {
-		f.cfg.Logger.Error("the store of tokens failed", "election", election, "token", int64(token), "error", err)
+		f.cfg.Logger.Error("the token store failed", "election", election, "token", int64(token), "error", err)
 	}
 	return &eldest.OpError{Op: "admit", Election: election, Err: errors.Join(errStore, err)}
 }
@@ -96,13 +96,13 @@ func (f *Fence) valid(ctx context.Context, election string, token eldest.Token) 
 		return err
 	}
 	if !f.elections[election] {
-		return fmt.Errorf("%w: what is fenced here does not belong to this election", eldest.ErrInvalid)
+		return fmt.Errorf("%w: this fence is not configured for this election", eldest.ErrInvalid)
 	}
 	return nil
 }
 
 // errStore distinguishes a store that fails from what its error may wrap.
-var errStore = errors.New("the store of tokens failed")
+var errStore = errors.New("the token store failed")
 
 // admitted is the token that a request was admitted with.
 type admitted struct {
@@ -131,7 +131,7 @@ func (f *Fence) enter(ctx context.Context, values []string) (context.Context, er
 	case len(values) == 0:
 		return nil, errMissing
 	case len(values) > 1:
-		return nil, &eldest.OpError{Op: "parse token", Err: fmt.Errorf("%w: there are %d of them, and a request is of one tenure", eldest.ErrInvalid, len(values))}
+		return nil, &eldest.OpError{Op: "parse token", Err: fmt.Errorf("%w: the request carries %d tokens, at most one is allowed", eldest.ErrInvalid, len(values))}
 	}
 	election, token, err := Parse(values[0])
 	if err != nil {

@@ -83,11 +83,11 @@ func TestAnswers(t *testing.T) {
 		"the newest":       {[]string{"billing=19"}, 200, codes.OK, ""},
 		"older":            {[]string{"billing=18"}, 412, codes.FailedPrecondition, `eldest: fence election "billing": not leading: token 18 is older than 19, the newest seen`},
 		"none":             {nil, 428, codes.InvalidArgument, "Eldest-Token is missing"},
-		"two":              {[]string{"billing=19", "billing=19"}, 400, codes.InvalidArgument, "there are 2 of them"},
+		"two":              {[]string{"billing=19", "billing=19"}, 400, codes.InvalidArgument, "the request carries 2 tokens"},
 		"not one":          {[]string{"billing=new"}, 400, codes.InvalidArgument, "not a token"},
-		"another election": {[]string{"orders=99"}, 400, codes.InvalidArgument, "does not belong to this election"},
-		"no store":         {[]string{"billing=20"}, 503, codes.Unavailable, "cannot be looked up now"},
-		"a store forgets":  {[]string{"billing=21"}, 503, codes.Unavailable, "cannot be looked up now"},
+		"another election": {[]string{"orders=99"}, 400, codes.InvalidArgument, "not configured for this election"},
+		"no store":         {[]string{"billing=20"}, 503, codes.Unavailable, "cannot be read now"},
+		"a store forgets":  {[]string{"billing=21"}, 503, codes.Unavailable, "cannot be read now"},
 	} {
 		store.err, store.forget = nil, name == "a store forgets"
 		if name == "no store" {

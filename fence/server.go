@@ -16,7 +16,7 @@ import (
 )
 
 // unsure is what callers receive when the store has failed.
-const unsure = "eldest: fence: the newest token cannot be looked up now; nothing was done"
+const unsure = "eldest: fence: the newest token cannot be read now; the request was not carried out"
 
 // Handler returns a handler that passes admitted requests on to next, with the token in the context
 // of the request (TokenFrom). It blocks as long as the store does. The answers are

@@ -65,7 +65,7 @@ func read(value string) (string, eldest.Token, error) {
 	}
 	// ParseInt and PathUnescape accept more than write produces: "+7", "%61".
 	if write(election, eldest.Token(token)) != value {
-		return "", 0, fmt.Errorf("%w: %.64q is not written as it should be: %.64q", eldest.ErrInvalid, value, write(election, eldest.Token(token)))
+		return "", 0, fmt.Errorf("%w: %.64q is not in canonical form, which is %.64q", eldest.ErrInvalid, value, write(election, eldest.Token(token)))
 	}
 	return election, eldest.Token(token), nil
 }

@@ -50,7 +50,7 @@ func (l log) session() lease.Hooks {
 		Beat: func(e lease.BeatEvent) {
 			switch before := missed.Swap(e.Err != nil); {
 			case e.Mute:
-				l.write(slog.LevelWarn, "heartbeats are not permitted, the lease alone counts: grant read and write on the range of keys.Beats",
+				l.write(slog.LevelWarn, "heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Beats",
 					"reason", Trouble(e.Err), "error", e.Err)
 			case e.Err != nil && !before:
 				l.write(slog.LevelWarn, "heartbeat failed", "left", e.Left, "reason", Trouble(e.Err), "error", e.Err)
@@ -85,7 +85,7 @@ func (l log) candidate() election.Hooks {
 			l.write(slog.LevelWarn, "leadership suspended", "key", e.Key, "token", int64(e.Token), "reason", Cause(e.Cause), "error", e.Cause)
 		},
 		Evicted: func(e election.EvictedEvent) {
-			l.write(slog.LevelWarn, "silent leader evicted", "key", e.Key, "evicted", e.Evicted.Key, "evicted_token", int64(e.Evicted.Token), "silence", e.Silence)
+			l.write(slog.LevelWarn, "unresponsive leader evicted", "key", e.Key, "evicted", e.Evicted.Key, "evicted_token", int64(e.Evicted.Token), "silence", e.Silence)
 		},
 		Ended: func(e election.EndedEvent) {
 			what, cause := "candidacy ended", e.Cause

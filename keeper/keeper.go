@@ -72,7 +72,7 @@ func Start(ctx context.Context, with []byte) (*Keeper, error) {
 		return nil, fmt.Errorf("start keeper: %w: call keeper.Serve first in main", eldest.ErrInvalid)
 	}
 	if len(with) > mostWith {
-		return nil, fmt.Errorf("start keeper: %w: %d bytes for dial, of %d", eldest.ErrInvalid, len(with), mostWith)
+		return nil, fmt.Errorf("start keeper: %w: %d bytes for dial, at most %d are allowed", eldest.ErrInvalid, len(with), mostWith)
 	}
 	k, begun, err := start(with)
 	if err != nil {
@@ -88,7 +88,7 @@ func Start(ctx context.Context, with []byte) (*Keeper, error) {
 	if err != nil {
 		k.kill()
 		<-k.over
-		return nil, fmt.Errorf("start keeper: it does not begin: %w", err)
+		return nil, fmt.Errorf("start keeper: the keeper did not become ready: %w", err)
 	}
 	return k, nil
 }

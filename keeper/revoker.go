@@ -65,7 +65,7 @@ func (e *Revoker) within(d time.Duration, leases []clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	if err := retry.Wait(ctx, e.dialed); err != nil {
-		return fmt.Errorf("no client of etcd: %w", err)
+		return fmt.Errorf("no etcd client: %w", err)
 	}
 	slots := make(chan struct{}, abreast)
 	failed := make([]error, len(leases))
@@ -95,7 +95,7 @@ func (e *Revoker) Farewell(longest time.Duration, leases ...clientv3.LeaseID) er
 	if err == nil || longest <= promptly {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "eldest keeper: %v; it is tried again until then\n", err)
+	fmt.Fprintf(os.Stderr, "eldest keeper: %v; retrying until the lease expires\n", err)
 	silence()
 	return e.within(longest-promptly, leases)
 }
@@ -110,7 +110,7 @@ func (e *Revoker) revoke(ctx context.Context, id clientv3.LeaseID) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("revoke lease %x, which expires by itself, of the process that died: %w", id, err)
+		return fmt.Errorf("revoke lease %x of the dead process (it will expire): %w", id, err)
 	}
 	return nil
 }

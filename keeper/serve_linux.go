@@ -70,7 +70,7 @@ func begin(parent string) (*keeper, error) {
 	}
 	for more := true; !k.begun; {
 		if !more || err != nil {
-			return nil, errors.Join(errors.New("the orders have ended before they began"), err)
+			return nil, errors.Join(errors.New("the pipe of orders was closed before the first order"), err)
 		}
 		if _, err := unix.Poll([]unix.PollFd{{Fd: subprocess.OrdersFD, Events: unix.POLLIN}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return nil, err

@@ -19,7 +19,7 @@ import (
 // ready is what the keeper reports when it watches the process.
 const ready = "ready"
 
-var errEnded = errors.New("it ended by itself")
+var errEnded = errors.New("its process exited")
 
 // start starts the keeper's process, with the argument for dial as its first order. begun receives
 // nil when the keeper watches this process, or the reason why it does not.

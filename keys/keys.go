@@ -80,7 +80,7 @@ func MailboxRange(name string) (begin, end string) {
 func ParseMailbox(name, key string) (lease int64, err error) {
 	inner, ok := strings.CutPrefix(key, mailboxes)
 	if !ok {
-		return 0, fmt.Errorf("%w: %q: no mailbox", eldest.ErrForeignKey, key)
+		return 0, fmt.Errorf("%w: %q is not a request key", eldest.ErrForeignKey, key)
 	}
 	return Parse(name, inner)
 }

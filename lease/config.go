@@ -120,7 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Options = c.filled()
 	if !answers(c.Majority) {
 		return c, fmt.Errorf("%w: neither Config.Majority nor Config.Lease, of type %T, can list etcd's members to confirm renewals: "+
-			"set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{} to do without", eldest.ErrInvalid, c.Lease)
+			"set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{} to skip the confirmation", eldest.ErrInvalid, c.Lease)
 	}
 	return c, nil
 }
@@ -155,10 +155,10 @@ func (o Options) wanted() (int64, error) {
 // signs refuses a Keeper, Heartbeat or Liveness that cannot be used.
 func (o Options) signs() error {
 	if o.Shared && o.Keeper != nil {
-		return fmt.Errorf("%w: Config.Keeper is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
+		return fmt.Errorf("%w: Config.Keeper is set, but other processes may renew the lease (Config.Shared)", eldest.ErrInvalid)
 	}
 	if o.Shared && o.Heartbeat != (Heartbeat{}) {
-		return fmt.Errorf("%w: Config.Heartbeat is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
+		return fmt.Errorf("%w: Config.Heartbeat is set, but other processes may renew the lease (Config.Shared)", eldest.ErrInvalid)
 	}
 	return o.Liveness.check()
 }

@@ -67,7 +67,7 @@ func TestLeaseRevokedByHand(t *testing.T) {
 		t.Fatal("the session lives on without a lease")
 	}
 	require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
-	require.ErrorContains(t, s.Err(), "the server says the lease is gone")
+	require.ErrorContains(t, s.Err(), "the server replied that the lease does not exist")
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 

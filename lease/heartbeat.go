@@ -72,7 +72,7 @@ func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	pace, _ := s.cfg.Heartbeat.pace(MaxTTL + 1) // it was checked
 	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Liveness.Err, Fresh: fresh}
 	b.Lost = func(err error) {
-		s.Forfeit(fmt.Errorf("etcd refuses heartbeats, and may have taken one before: only another lease can lead without them: %w", err))
+		s.Forfeit(fmt.Errorf("etcd refuses heartbeats but may have stored one before: leading without heartbeats requires a new lease: %w", err))
 	}
 	if f := s.cfg.Hooks.Beat; f != nil {
 		b.Told = func(beat loop.Beat) { s.hooks.Do(func() { f(BeatEvent(beat)) }) }

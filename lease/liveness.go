@@ -43,7 +43,7 @@ func (p *Liveness) Err() error {
 		return nil
 	}
 	if silent := p.clock.Now() - time.Duration(p.last.Load()); silent > p.within {
-		return fmt.Errorf("%w for %v, and %v are allowed", eldest.ErrUnresponsive, silent.Round(time.Millisecond), p.within)
+		return fmt.Errorf("%w for %v, the limit is %v", eldest.ErrUnresponsive, silent.Round(time.Millisecond), p.within)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (p *Liveness) Err() error {
 // check refuses a Liveness that can never be alive, or was not made by NewLiveness.
 func (p *Liveness) check() error {
 	if p != nil && (p.within <= 0 || p.clock == nil) {
-		return fmt.Errorf("%w: a pulse that must beat every %v is never alive", eldest.ErrInvalid, p.within)
+		return fmt.Errorf("%w: a Liveness that needs a Beat every %v is never alive", eldest.ErrInvalid, p.within)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) re
 	return p
 }
 
-var errLate = errors.New("the answer took longer than the lease is certain")
+var errLate = errors.New("the reply arrived after the deadline of the lease")
 
 // acquire calls grant, which grants (fresh) or renews, until a reply arrives before its deadline.
 func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(context.Context) (clientv3.LeaseID, time.Duration, error)) (s *Session, err error) {

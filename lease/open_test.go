@@ -167,7 +167,7 @@ func TestRegression19Resume(t *testing.T) {
 			s.renew = []reply{gone}
 			_, err = lease.Resume(t.Context(), s.config(0), leaseID)
 			require.ErrorIs(t, err, eldest.ErrSessionLost)
-			require.ErrorContains(t, err, "eldest: resume session lease 2a: session lost: the server says the lease is gone")
+			require.ErrorContains(t, err, "eldest: resume session lease 2a: session lost: the server replied that the lease does not exist")
 			require.Len(t, s.requests("renew"), 1)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // errGone is returned when the server replied that the lease does not exist.
-var errGone = errors.New("the server says the lease is gone")
+var errGone = errors.New("the server replied that the lease does not exist")
 
 // leastTimer is the shortest time for which the timer is set: by the session's clock it may fire a
 // little early, or often if that clock is stopped.

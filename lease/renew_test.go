@@ -179,7 +179,7 @@ func TestLeaseGone(t *testing.T) {
 				renewals := s.requests("renew")
 				require.Equal(t, renewals[len(renewals)-1].at, time.Since(s.begun), "lost at once")
 				require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
-				require.ErrorContains(t, session.Err(), "eldest: session lease 2a: session lost: the server says the lease is gone")
+				require.ErrorContains(t, session.Err(), "eldest: session lease 2a: session lost: the server replied that the lease does not exist")
 				require.False(t, session.Holds(0))
 				st := session.Status()
 				require.Equal(t, lease.Lost, st.State)

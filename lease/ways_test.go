@@ -141,7 +141,7 @@ func ended(t *testing.T, script []reply) {
 		s.grant, s.renew = []reply{ok(10)}, script
 		session := open(t, s.config(0))
 		<-session.Done()
-		require.ErrorContains(t, session.Err(), "the server says the lease is gone")
+		require.ErrorContains(t, session.Err(), "the server replied that the lease does not exist")
 		require.Len(t, s.requests("renew"), len(script))
 		require.NoError(t, session.Close(t.Context()))
 	})

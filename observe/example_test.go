@@ -41,7 +41,7 @@ func Example() {
 	}
 
 	_, err = observe.LeaderOf(ctx, client, "reports")
-	fmt.Println("nobody yet:", errors.Is(err, eldest.ErrNoLeader))
+	fmt.Println("no leader yet:", errors.Is(err, eldest.ErrNoLeader))
 
 	observer, err := observe.New(observe.Config{
 		Election: "reports", KV: client, Watcher: client,
@@ -77,7 +77,7 @@ func Example() {
 	}
 	show()
 	// Output:
-	// nobody yet: true
+	// no leader yet: true
 	// nobody ""
 	// led "anna"
 	// 0 anna

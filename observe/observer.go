@@ -254,7 +254,7 @@ func (o *Observer) publish(state eldest.State) {
 		if state.Leader.Token < o.newest {
 			// etcd was restored from a backup, and its history went back. Tokens as fences would no
 			// longer be safe.
-			o.unknown(fmt.Errorf("token %d after %d: the history of etcd went back", state.Leader.Token, o.newest))
+			o.unknown(fmt.Errorf("token %d after %d: the revision of etcd went back: was it restored from a backup?", state.Leader.Token, o.newest))
 			return
 		}
 		o.newest = state.Leader.Token

@@ -136,4 +136,4 @@ func (e *etcdSource) led(leader eldest.Leader) {
 	e.to.leads(leader.Token, id)
 }
 
-var errNoAddress = fmt.Errorf("%w that says where it takes requests", eldest.ErrNoLeader)
+var errNoAddress = fmt.Errorf("%w with an address", eldest.ErrNoLeader)

@@ -103,7 +103,7 @@ func TestEtcdKeepsTheLastAddress(t *testing.T) {
 	c.reports(eldest.ErrForeignValue)
 	q.leads(2, []byte{0x0a, 1, 'x'})
 	c.until(func(_ []string, errs []error) bool {
-		return len(errs) > 0 && errs[len(errs)-1].Error() == fmt.Sprintf("eldest: resolve election %q: nobody leads that says where it takes requests", q.election)
+		return len(errs) > 0 && errs[len(errs)-1].Error() == fmt.Sprintf("eldest: resolve election %q: no leader with an address", q.election)
 	})
 	q.leader(3, a)
 	c.isLedTo(a)

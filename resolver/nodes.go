@@ -52,7 +52,7 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 	case len(cfg.Addresses) == 0:
 		return nil, invalid("NodesConfig.Addresses is empty")
 	case slices.Contains(cfg.Addresses, ""):
-		return nil, invalid("NodesConfig.Addresses has an empty one")
+		return nil, invalid("NodesConfig.Addresses contains an empty address")
 	case cfg.Timeout < 0:
 		return nil, invalid("NodesConfig.Timeout %v is negative", cfg.Timeout)
 	}
@@ -159,7 +159,7 @@ func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, er
 			break
 		}
 		if got := answer.GetElection(); got != n.to.election {
-			return learned, fmt.Errorf("it stands in the election %q", got)
+			return learned, fmt.Errorf("its election is %q", got)
 		}
 		knew := knows
 		knows, reason = n.take(answer)
@@ -177,7 +177,7 @@ func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, er
 	return learned, err
 }
 
-var errImpatient = errors.New("it does not know who leads")
+var errImpatient = errors.New("no current leader was reported")
 
 // take processes a node's response. It reports whether that contains a current leader, and if not,
 // the reason.
@@ -193,7 +193,7 @@ func (n *nodesSource) take(answer *curatorpb.CurrentLeaderResponse) (knows bool,
 		NodeID: answer.GetLeaderNodeId(), Instance: answer.GetLeaderInstanceId(), Address: answer.GetLeaderAddress(),
 	})
 	if !current {
-		return false, fmt.Errorf("it knows of token %d, after %d", answer.GetToken(), n.to.newest)
+		return false, fmt.Errorf("token %d was reported after %d", answer.GetToken(), n.to.newest)
 	}
 	return true, nil
 }

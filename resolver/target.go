@@ -26,9 +26,9 @@ func electionOf(target grpcresolver.Target) (string, error) {
 	case u.Scheme != Scheme:
 		return "", bad(target, "its scheme is not "+Scheme)
 	case u.Host != "" || u.User != nil:
-		return "", bad(target, "it names a host, and there is none to ask: a leader is found by the resolver's config")
+		return "", bad(target, "it has a host, but the resolver's config determines how the leader is found")
 	case u.Opaque != "" || !rooted:
-		return "", bad(target, "the election stands behind three slashes")
+		return "", bad(target, "the election must follow three slashes")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", bad(target, "'?' and '#' in an election's name are escaped; see Target")
 	}

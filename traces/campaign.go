@@ -165,4 +165,4 @@ func (w *writer) forget() {
 	}
 }
 
-var errForgotten = errors.New("its end was not told: a hook blocked")
+var errForgotten = errors.New("its end was not reported: a hook blocked")

@@ -32,7 +32,7 @@ func (s *serving) received(ctx context.Context, n news) error {
 	case err == nil && l.Token != s.token:
 		return nil // for another token; to be overwritten when that begins
 	case err == nil && box.Lease != s.entry.Lease: // it would outlive us, and other clients ignore it
-		err = fmt.Errorf("%w: a mailbox that is bound to lease %x", eldest.ErrForeignValue, box.Lease)
+		err = fmt.Errorf("%w: the request key is bound to lease %x", eldest.ErrForeignValue, box.Lease)
 	}
 	var r Request
 	if err == nil && l.Request != nil && !l.Taken {

@@ -53,7 +53,7 @@ func Example() {
 			_ = leader.Lead(ctx, func(ctx context.Context) error {
 				<-ctx.Done()
 				if errors.Is(context.Cause(ctx), eldest.ErrDraining) {
-					fmt.Println(name, "finishes; nobody leads yet")
+					fmt.Println(name, "finishes; no candidate leads yet")
 				}
 				return nil
 			})
@@ -85,7 +85,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("who requeues:", len(plan.Back), "of", len(queue.Members))
+	fmt.Println("candidates that requeue:", len(plan.Back), "of", len(queue.Members))
 
 	result, err := transfer.To(ctx, transfer.Client(client), "reports", carl.Key(), transfer.Options{})
 	if err != nil {
@@ -94,7 +94,7 @@ func Example() {
 	fmt.Println(<-won, "leads, with the key it had:", result.Leader.Token == plan.Target.Token)
 	// Output:
 	// anna leads
-	// who requeues: 1 of 3
-	// anna finishes; nobody leads yet
+	// candidates that requeue: 1 of 3
+	// anna finishes; no candidate leads yet
 	// carl leads, with the key it had: true
 }

@@ -67,15 +67,15 @@ func (l letter) encode() []byte {
 func decode(value []byte) (letter, error) {
 	var l letter
 	if err := json.Unmarshal(value, &l); err != nil {
-		return letter{}, fmt.Errorf("%w: a mailbox: %w", eldest.ErrForeignValue, err)
+		return letter{}, fmt.Errorf("%w: request key: %w", eldest.ErrForeignValue, err)
 	}
 	switch {
 	case l.Version != version:
-		return letter{}, fmt.Errorf("%w: a mailbox of version %d", eldest.ErrForeignValue, l.Version)
+		return letter{}, fmt.Errorf("%w: request key: message of version %d", eldest.ErrForeignValue, l.Version)
 	case l.Token <= 0:
-		return letter{}, fmt.Errorf("%w: a mailbox with token %d", eldest.ErrForeignValue, l.Token)
+		return letter{}, fmt.Errorf("%w: request key: message with token %d", eldest.ErrForeignValue, l.Token)
 	case l.Taken && l.Request == nil, l.Request != nil && l.Answer != nil:
-		return letter{}, fmt.Errorf("%w: a mailbox that contradicts itself", eldest.ErrForeignValue)
+		return letter{}, fmt.Errorf("%w: request key: inconsistent message", eldest.ErrForeignValue)
 	}
 	return l, nil
 }
@@ -88,7 +88,7 @@ func lifeOf(m Member) life {
 func (l life) candidate(election string) (eldest.Candidate, error) {
 	lease, err := strconv.ParseInt(l.Lease, 16, 64)
 	if err != nil || lease <= 0 || l.Token <= 0 {
-		return eldest.Candidate{}, fmt.Errorf("%w: a mailbox names a candidate with lease %.64q and token %d", eldest.ErrForeignValue, l.Lease, l.Token)
+		return eldest.Candidate{}, fmt.Errorf("%w: request key: invalid candidate: lease %.64q, token %d", eldest.ErrForeignValue, l.Lease, l.Token)
 	}
 	return eldest.Candidate{Key: keys.Candidate(election, lease), Lease: lease, Token: l.Token}, nil
 }

@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 	}
 	r := &Refusal{Reason: Silent, Unknown: true}
 	require.ErrorIs(t, r, eldest.ErrOutcomeUnknown)
-	require.ErrorContains(t, r, "may yet do")
+	require.ErrorContains(t, r, "may still be carried out")
 }
 
 // Only a request key with the current token, bound to the candidate's own lease, counts.

@@ -54,17 +54,17 @@ type Refusal struct { //nolint:errname // an answer, as much as an error
 // Error returns the reason and the keys of the candidates.
 func (r *Refusal) Error() string {
 	why := map[Reason]string{
-		NoLeader:      "nobody leads",
-		UnknownTarget: "the target does not stand",
+		NoLeader:      "no leader",
+		UnknownTarget: "the target is not a candidate",
 		AlreadyLeads:  "the target leads already",
 		LeaderDeaf:    "the leader does not take part in transfers",
 		Between:       "candidates between the leader and the target do not take part in transfers",
-		Behind:        "candidates behind the target do not take part in transfers and would pass those who requeue (order pass-by lets them)",
-		Outranked:     "a better candidate stands, to which the target would yield instead of leading",
-		Busy:          "another transfer is going on",
-		Declined:      "the candidate that was asked declines",
+		Behind:        "candidates behind the target do not take part in transfers and would overtake those that requeue (order pass-by permits that)",
+		Outranked:     "the target would yield to a better candidate instead of leading",
+		Busy:          "another transfer is in progress",
+		Declined:      "the candidate declined the request",
 		Changed:       "the queue has changed",
-		Silent:        "the candidate that was asked does not answer",
+		Silent:        "the candidate does not answer the request",
 	}[r.Reason]
 	if why == "" {
 		why = string(r.Reason)
@@ -72,7 +72,7 @@ func (r *Refusal) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s", eldest.ErrTransferRefused, why)
 	if r.Unknown {
-		b.WriteString(", and may yet do what it was asked for")
+		b.WriteString(", and the request may still be carried out")
 	}
 	for i, c := range r.Who {
 		sep := ", "
@@ -103,4 +103,4 @@ func (r *Refusal) Unwrap() []error {
 
 // ErrOvertaken is returned by To when the leader has drained and another candidate than the target
 // is the oldest after it, because the target left the queue or yielded.
-var ErrOvertaken = errors.New("the leader has drained, and somebody other than the target leads")
+var ErrOvertaken = errors.New("the leader has drained, and a candidate other than the target leads")

@@ -157,7 +157,7 @@ func (h *handover) left(ctx context.Context, refusal *Refusal) error {
 
 // arrival waits until the drained leader's key is deleted, and returns the leader after that.
 func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revision int64, err error) {
-	late := fmt.Errorf("%w: the leader has drained, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
+	late := fmt.Errorf("%w: the leader has drained, and its key was not deleted within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Drain, late)
 	defer cancel()
 	if _, err = h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token}); err != nil {
@@ -169,7 +169,7 @@ func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revisi
 		return err
 	})
 	if err != nil {
-		return leader, 0, fmt.Errorf("%w: the leader has gone: %w", eldest.ErrOutcomeUnknown, err)
+		return leader, 0, fmt.Errorf("%w: the leader's key was deleted, but the next leader could not be read: %w", eldest.ErrOutcomeUnknown, err)
 	}
 	if len(line.Queue) > 0 {
 		leader = line.Queue[0]

@@ -142,14 +142,14 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 			return Position{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrNotElected, revision)
 		}
 	}
-	return Position{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
+	return Position{}, fmt.Errorf("%w: the election's range contains foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
 }
 
 // exists returns the candidate's key as a registration found it.
 func exists(e Entry, resp *clientv3.TxnResponse) (Position, error) {
 	kvs := resp.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
-		return Position{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", e.Key())
+		return Position{}, fmt.Errorf("inconsistent reply from etcd: %q exists and does not exist", e.Key())
 	}
 	return adopted(e, kvs[0], resp.Header.Revision)
 }

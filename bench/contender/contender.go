@@ -138,7 +138,7 @@ func Guarded(ctx context.Context, kv clientv3.KV, key string, token int64, op cl
 	case err != nil:
 		return nil, err
 	case !resp.Succeeded:
-		return nil, fmt.Errorf("%w: the leader's key is gone", ErrRefused)
+		return nil, fmt.Errorf("%w: the leader's key was deleted", ErrRefused)
 	}
 	return resp, nil
 }

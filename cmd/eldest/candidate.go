@@ -38,12 +38,12 @@ type candidateFlags struct {
 func addCandidateFlags(cmd *cobra.Command, who string) *candidateFlags {
 	f := &candidateFlags{conn: connect.AddFlags(cmd)}
 	fl := cmd.Flags()
-	fl.StringVar(&f.http, "http", "", "PORT or HOST:PORT where to serve /metrics, /healthz and /leader; port 0 is a free one (default: nowhere)")
+	fl.StringVar(&f.http, "http", "", "serve /metrics, /healthz and /leader on PORT or HOST:PORT; port 0 is a free one (default: they are not served)")
 	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL,
-		"time to live of the lease: how long etcd waits before a crashed "+who+" is out; rounded up to seconds")
+		"time to live of the lease: etcd deletes the key of a crashed "+who+" after this time; rounded up to seconds")
 	fl.DurationVar(&f.heartbeat, "heartbeat", 0,
-		"time after which a "+who+" that leads and sends no heartbeat is replaced, instead of --ttl; at least 500ms, 0s is without (see above for the costs)")
-	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to requeue or to drain")
+		"time without a heartbeat after which the leader is replaced, instead of --ttl; at least 500ms, 0s disables heartbeats (see above for the costs)")
+	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: this candidate receives no requests to requeue or to drain")
 	return f
 }
 
@@ -55,21 +55,22 @@ func (f *candidateFlags) addKeeper(cmd *cobra.Command) {
 // Help for --heartbeat, transfers and --http.
 const candidateHelp = `
 With --heartbeat D the leader writes a key below /eldest/beat/ four times in D, and the
-candidate behind it, if it has --heartbeat too, evicts it after D without one: its machine
-may have died. A leader whose heartbeats etcd does not confirm in time (D less 150ms or a
-tenth of D) is suspended, and leads again with the same token when etcd says that its key
-is still there. It costs 4/D revisions a second for each leader: let etcd compact by
-itself (etcd's --auto-compaction-retention), or its database grows. Without the permission
-to write there the candidate goes on without heartbeats, and stderr says so.
+candidate behind it, if it has --heartbeat too, evicts the leader after D without a
+heartbeat: its machine may have failed. A leader whose heartbeats etcd does not confirm in
+time (D less 150ms or a tenth of D) is suspended, and leads again with the same token when
+etcd confirms that its key still exists. Heartbeats cost 4/D revisions a second for each
+leader: have etcd compact automatically (etcd's --auto-compaction-retention), or its
+database grows. Without the permission to write there the candidate continues without
+heartbeats, and reports that on stderr.
 
-It takes part in transfers (eldest transfer), which may ask it to requeue in the queue or
-to give up leadership; --no-transfer has it take no part. It is asked through a key below
-/eldest/ask/ELECTION/: a candidate whose user has no access there takes no part, and stderr
-says so.
+It takes part in transfers (eldest transfer), in which it may be asked to requeue or to give
+up leadership; with --no-transfer it takes no part. Requests are written to a key below
+/eldest/ask/ELECTION/: a candidate whose user has no access there takes no part, and reports
+that on stderr.
 
-With --http it serves /metrics for Prometheus, /healthz (200, or 503 once it has had no
-living session for twice the TTL, and ten seconds at least) and /leader (200 while it
-leads, else 503), without TLS. stderr says where; a port alone is on 127.0.0.1.
+With --http it serves /metrics for Prometheus, /healthz (200, or 503 after it has had no
+session for twice the TTL, at least ten seconds) and /leader (200 while it leads, else
+503), without TLS. The address is written to stderr; a port without a host is on 127.0.0.1.
 `
 
 // check refuses arguments that are invalid in every election. called is the value's name in errors.
@@ -80,7 +81,7 @@ func (f *candidateFlags) check(name, value, called string) error {
 	case f.ttl <= 0 || f.ttl > lease.MaxTTL:
 		return cli.Usagef("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
 	case f.session().Check() != nil:
-		return cli.Usagef("--heartbeat %v: want at least %v and less than --ttl, %v; 0s is without", f.heartbeat, lease.MinHeartbeat, f.ttl)
+		return cli.Usagef("--heartbeat %v: want at least %v and less than --ttl, %v; 0s disables heartbeats", f.heartbeat, lease.MinHeartbeat, f.ttl)
 	case len(value) > election.MaxValue:
 		return cli.Usagef("%s has %d bytes, at most %d are allowed", called, len(value), election.MaxValue)
 	}
@@ -241,7 +242,7 @@ func (c *candidacy) close(ctx context.Context, limit time.Duration, why error) e
 	if err = errors.Join(err, c.Close(ctx)); err == nil || gone {
 		return nil
 	}
-	return fmt.Errorf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+	return fmt.Errorf("etcd did not confirm that the key is deleted; etcd deletes it at the latest %v after the last renewal", ttl)
 }
 
 // takePart serves transfer requests for a candidate until its session ends or stop is called, which

@@ -137,11 +137,11 @@ func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
 	etcd.delete("svc/1f")
 	code, err := cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
 	require.Equal(t, cli.ExitNobody, code)
-	require.ErrorContains(t, err, "had left")
+	require.ErrorContains(t, err, "has left the queue meanwhile")
 	put()
 	code, err = cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
 	require.Equal(t, cli.ExitFailed, code)
-	require.ErrorContains(t, err, "was replaced meanwhile")
+	require.ErrorContains(t, err, "was registered again meanwhile")
 	require.Equal(t, []string{"svc/1f"}, etcd.keys())
 }
 

@@ -2,8 +2,9 @@
 // repairs them, and runs a development etcd cluster.
 //
 // The module is nested so that the embedded etcd server and the command-line library stay out of the
-// build lists of modules that import Eldest. It uses only the public packages of Eldest: a program
-// can do everything that the command does.
+// build lists of modules that import Eldest. The commands for operators use only the public packages of
+// Eldest, so a program can do everything that they do; only the keeper of "eldest run" is started by
+// internal/subprocess.
 //
 // # Not guaranteed
 //

@@ -94,6 +94,9 @@ func (l *eventLog) tell(e event) { l.tellAt(time.Now(), 0, e) }
 func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.place == nil { // a late hook of a candidate whose round has ended
+		return
+	}
 	switch e.Event {
 	case "registered":
 		if l.over { // the candidate drained, but lost its key before the "drained" event
@@ -186,7 +189,7 @@ func (l *eventLog) sessionHooks() lease.Hooks {
 func mute(to *connect.Notice) func(lease.BeatEvent) {
 	return func(b lease.BeatEvent) {
 		if b.Mute {
-			to.Say(fmt.Sprintf("goes on without heartbeats: %s; the user needs a role that may read and write the range from /eldest/beat/ to /eldest/beat0", to.Conn.Why(b.Err)))
+			to.Say(fmt.Sprintf("continues without heartbeats: %s; the user needs a role that may read and write the range from /eldest/beat/ to /eldest/beat0", to.Conn.Why(b.Err)))
 		}
 	}
 }
@@ -222,7 +225,7 @@ func (l *eventLog) candidateHooks(ctx context.Context) election.Hooks {
 			l.tellAt(end.At, end.Token, e)
 		},
 		Foreign: func(f election.ForeignEvent) {
-			l.notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", cli.Printable(f.Key))
+			l.notice("the key %s does not belong to a candidate and is ignored; candidates of other programs may wait behind it", cli.Printable(f.Key))
 		},
 	}
 }

@@ -99,3 +99,14 @@ func TestEventsOfAtRisk(t *testing.T) {
 	require.Equal(t, "etcd does not answer: context deadline exceeded", all[0]["cause"])
 	require.Equal(t, "the program hangs", all[1]["cause"])
 }
+
+// A hook that is called after the round of its candidate has ended writes no line.
+func TestLateEvents(t *testing.T) {
+	_, all := written(t, true, func(r *runner) {
+		r.events.begin("", 0)
+		r.events.tellAt(time.Now(), 7, event{Event: "lost"})
+		r.events.own(event{Event: "restarting"})
+	})
+	require.Len(t, all, 1)
+	require.Equal(t, "restarting", all[0]["event"])
+}

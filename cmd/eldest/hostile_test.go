@@ -93,6 +93,6 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 		p.Over()
 		clitest.RequireTame(t, "stderr", p.Errors())
 	}
-	require.Contains(t, observed["--json"].Errors(), "is no candidate's", "INVALID: nobody was told of the foreign key")
-	require.Contains(t, first.Errors(), "is no candidate's", "INVALID: nobody was told of the foreign key")
+	require.Contains(t, observed["--json"].Errors(), "does not belong to a candidate", "INVALID: nobody was told of the foreign key")
+	require.Contains(t, first.Errors(), "does not belong to a candidate", "INVALID: nobody was told of the foreign key")
 }

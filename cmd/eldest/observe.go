@@ -18,16 +18,16 @@ func newObserveCmd() *cobra.Command {
 	var conn *connect.Flags
 	cmd := &cobra.Command{
 		Use:   "observe ELECTION",
-		Short: "Watch who leads until a signal ends it",
+		Short: "Watch the leader until a signal ends the command",
 		Long: `Prints one line for the present leader of an election and one for each change:
 
-  leader   another candidate leads, or it is known again who does
+  leader   another candidate leads, or the leader is known again
   value    the leader has a new value
   nobody   the queue is empty
-  unknown  etcd cannot be asked
+  unknown  the leader cannot be read from etcd
 
-Changes that follow one another faster than the lines are read are skipped; the newest one
-never is. With --json each is an object with event, time, election, and where they apply
+If changes follow one another faster than the lines are read, only the newest one is
+printed. With --json each is an object with event, time, election, and where they apply
 key, lease, token, revision, mod_revision, value, value_base64 (where the value is not
 UTF-8) and reason. While etcd cannot be reached it waits.
 ` + valueHelp + `
@@ -65,7 +65,9 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	defer func() { _ = client.Close() }()
 	observer, err := observe.New(observe.Config{
 		Election: name, KV: client, Watcher: client,
-		Options: observe.Options{Foreign: func(key string) { say(fmt.Sprintf("the key %s is no candidate's and is ignored", cli.Printable(key))) }},
+		Options: observe.Options{Foreign: func(key string) {
+			say(fmt.Sprintf("the key %s does not belong to a candidate and is ignored", cli.Printable(key)))
+		}},
 	})
 	if err != nil {
 		return err

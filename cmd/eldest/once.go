@@ -24,12 +24,12 @@ import (
 func newLeaderCmd() *cobra.Command {
 	return queryCmd(&cobra.Command{
 		Use:   "leader ELECTION",
-		Short: "Say who leads",
-		Long: `Asks etcd once who leads an election, and prints key, lease, token and value. With
+		Short: "Show the leader",
+		Long: `Reads the leader of an election once, and prints its key, lease, token and value. With
 --json it is one object with election, key, lease, token, mod_revision, value, and
 value_base64 where the value is not UTF-8.
 ` + valueHelp + `
-Exit codes: 0 there is a leader; 1 failed; 2 bad usage; 4 nobody leads, and then
+Exit codes: 0 there is a leader; 1 failed; 2 bad usage; 4 no candidate leads, and
 nothing is written to stdout.
 `,
 		Example: `  eldest leader nightly-jobs
@@ -38,7 +38,7 @@ nothing is written to stdout.
 		leader, err := observe.LeaderOf(ctx, client, name)
 		if errors.Is(err, eldest.ErrNoLeader) {
 			// An error and not an empty table: scripts test the exit code, and people read the text.
-			return cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s", cli.Printable(name)))
+			return cli.Exit(cli.ExitNobody, fmt.Errorf("no candidate leads %s", cli.Printable(name)))
 		}
 		if err != nil {
 			return err
@@ -58,12 +58,12 @@ func newListCmd() *cobra.Command {
 		Use:   "list ELECTION",
 		Short: "List the queue, the leader first",
 		Long: `Lists the candidates of an election in the order in which they will lead: key,
-lease, token, the time that is left to the lease unless it is renewed, whether it
-takes part in transfers (ASKS: eldest transfer can ask it to requeue or to drain;
-"?" where the user may not read that), and value. With --json it is an array of objects
-with key, lease, token, mod_revision, ttl_seconds (negative: the lease is gone), asks
-(left out where it is not known), value, and value_base64 where the value is not UTF-8.
-An empty queue is no failure.
+lease, token, the time until the lease expires if it is not renewed, whether the candidate
+takes part in transfers (ASKS: eldest transfer can ask it to requeue or to drain; "?" if
+the user may not read that), and value. With --json it is an array of objects with key,
+lease, token, mod_revision, ttl_seconds (negative: the lease has expired), asks (left out
+where it is not known), value, and value_base64 where the value is not UTF-8. An empty
+queue is not an error.
 ` + valueHelp + `
 Exit codes: 0 done; 1 failed; 2 bad usage.
 `,
@@ -113,7 +113,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, asks map[eldest.Token]
 		objects[i] = queuedJSON{candidateJSON: candidateForJSON(e.Candidate), TTLSeconds: int64(e.TTL / time.Second)}
 		left, part := e.TTL.String(), "?"
 		if e.TTL < 0 { // a lease can expire between the two requests
-			left = "gone"
+			left = "expired"
 		}
 		if asks != nil {
 			objects[i].Asks = new(asks[e.Token])

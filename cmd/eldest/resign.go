@@ -25,18 +25,18 @@ func newResignCmd() *cobra.Command {
 		Use:   "resign ELECTION [KEY]",
 		Short: "Remove the leader, or another candidate, from the queue",
 		Long: `Removes the leader's key from an election, or that of the candidate named by KEY:
-a key as "eldest list" shows it, or only the lease in hex. The candidate learns of it at
+a key as "eldest list" shows it, or only the lease in hex. The candidate is notified at
 once, and if it led, the next one leads.
 
-It shows what it will do and asks; --yes skips the question. Only the key that was shown is
-removed: a candidate that left meanwhile and came back stays.
+It shows what it will do and asks for confirmation; --yes skips that. Only the key that was
+shown is removed: a candidate that left and registered again meanwhile is not removed.
 ` + valueHelp + `
 With --json the result is an object with election, key, lease, token, led, removed,
 and next (the key that leads now) where the leader was removed.
 
 Exit codes: 0 removed; 1 failed, answered with no, or the key was replaced
-meanwhile; 2 bad usage, or a question without a terminal; 4 nobody leads, or the
-candidate is not in the queue.
+meanwhile; 2 bad usage, or no terminal to ask for confirmation; 4 no candidate leads, or
+the candidate is not in the queue.
 ` + connect.Help,
 		Example: `  eldest resign nightly-jobs
   eldest resign nightly-jobs 694d9a3f2c1b4e07 --yes`,
@@ -50,7 +50,7 @@ candidate is not in the queue.
 		},
 	}
 	conn = connect.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return cmd
 }
 
@@ -60,7 +60,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	}
 	// This is checked before anything is sent, so that a script always fails, and at once.
 	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
-		return cli.Usagef("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
+		return cli.Usagef("stdin is not a terminal, so the command cannot ask for confirmation; use --yes to remove the key without it")
 	}
 	var plan removal
 	// The limit of once is for requests only: the question to the user has none.
@@ -80,7 +80,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
 		switch err := plan.carryOut(ctx, client); {
 		case err != nil && connect.Silent(err):
-			return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.Advise(err)))
+			return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed nevertheless; check with eldest list", conn.Advise(err)))
 		case err != nil:
 			return err
 		}
@@ -109,11 +109,11 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 		return removal{}, err
 	}
 	if len(queue) == 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s: the queue is empty, there is nothing to remove", cli.Printable(name)))
+		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("no candidate leads %s: the queue is empty, there is nothing to remove", cli.Printable(name)))
 	}
 	i := slices.IndexFunc(queue, func(e observe.Entry) bool { return key == "" || names(key, e.Candidate, namespace) })
 	if i < 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows who is", cli.Printable(key), cli.Printable(name)))
+		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows the candidates", cli.Printable(key), cli.Printable(name)))
 	}
 	found := queue[i].Candidate
 	plan := removal{
@@ -134,10 +134,10 @@ func names(word string, c eldest.Candidate, namespace string) bool {
 
 // describe renders what carryOut will do.
 func (r removal) describe() string {
-	who, after := "the leader", "After that nobody leads: the queue is empty."
+	who, after := "the leader", "After that no candidate leads: the queue is empty."
 	switch {
 	case !r.Led:
-		who, after = fmt.Sprintf("candidate number %d", r.ahead+1), "The leader stays."
+		who, after = fmt.Sprintf("candidate number %d", r.ahead+1), "The leader does not change."
 	case r.Next != "":
 		after = fmt.Sprintf("After that %s leads.", cli.Printable(r.Next))
 	}
@@ -161,8 +161,8 @@ func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
 	// The comparison failed: the key is deleted, or another registration has created it again.
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
-		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s had left by itself when it was to be removed", cli.Printable(guard.Key)))
+		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s has left the queue meanwhile; nothing was removed", cli.Printable(guard.Key)))
 	}
-	return fmt.Errorf("%s was replaced meanwhile: it now has token %d, not %d; nothing was removed",
+	return fmt.Errorf("%s was registered again meanwhile: it now has token %d, not %d; nothing was removed",
 		cli.Printable(guard.Key), found[0].CreateRevision, guard.Token)
 }

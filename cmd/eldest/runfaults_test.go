@@ -125,7 +125,7 @@ var faults = map[string]struct {
 		ttl: "60s", code: cli.ExitFailed,
 		do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
 		then: func(f *fault, _, _ time.Time) {
-			why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper.Pid)
+			why := fmt.Sprintf("the keeper of the program has ended: process %d, killed by SIGKILL", f.keeper.Pid)
 			for _, event := range []string{"exited", "resigned", "failed"} {
 				require.Contains(f.t, f.first.Told(event)["cause"], why, event)
 			}
@@ -155,7 +155,7 @@ var faults = map[string]struct {
 		},
 		then: func(f *fault, _, _ time.Time) {
 			require.EqualValues(f.t, 137, f.first.Told("exited")["exit_code"])
-			require.Contains(f.t, f.first.Told("resigned")["cause"], "it did not listen, and was killed")
+			require.Contains(f.t, f.first.Told("resigned")["cause"], "it did not respond, and was killed")
 		},
 	},
 	// The lease is lost while etcd can be reached: it could be revoked at once, and one child of the

@@ -248,7 +248,7 @@ func TestRunRegression36StuckProgram(t *testing.T) {
 			if name == "lease" {
 				a.Exits(cli.ExitLost)
 			}
-			require.Contains(t, a.Errors(), "sign of life")
+			require.Contains(t, a.Errors(), "the application was unresponsive")
 			require.True(t, etcd.told("A", syscall.SIGTERM))
 
 			// A check that hangs is no success, and is killed.

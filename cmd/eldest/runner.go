@@ -93,7 +93,7 @@ func (r *runner) run() (err error) {
 	}
 	defer r.status.Close()
 	for _, lack := range job.Promises() {
-		r.events.notice("not guaranteed on this system: %s", lack)
+		r.events.notice("limitation of this system: %s", lack)
 	}
 	requests, _ := keys.MailboxRange(r.name)
 	r.client, err = r.conn.DialPatiently(ctx, r.events.wait, grpc.WithChainUnaryInterceptor(r.hold.intercept(r.conn.Namespace+requests)))
@@ -387,7 +387,7 @@ func (o *round) startJob(spec job.Spec, env ...string) (*job.Job, error) {
 func (r *runner) noteUngrouped(j *job.Job) {
 	if why := j.Ungrouped(); why != nil && !r.noted {
 		r.noted = true
-		r.events.notice("not guaranteed here: that a program which goes on forking dies completely. There is no control group for it: %v", why)
+		r.events.notice("no control group (%v): processes that go on forking may not all be killed", why)
 	}
 }
 
@@ -471,7 +471,7 @@ const keeperCommand = "run-keeper"
 func newKeeperCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    keeperCommand + " ELECTION",
-		Short:  "Watch over a program; started by eldest run and by nobody else",
+		Short:  "Supervise a program; started only by eldest run",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE:   func(*cobra.Command, []string) error { return job.Keep(bequest) },

@@ -53,7 +53,7 @@ one for each change of its role: leading, following, unknown. With --json each i
 object with event ("listening", "status"), time, election, node, and where they apply
 address, role, key, token, leader, leader_address and reason.
 
-The service is there to be tried out: it listens without TLS.
+The service is an example: it listens without TLS.
 ` + candidateHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
@@ -73,7 +73,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 	f.candidateFlags = addCandidateFlags(cmd, "node")
 	f.addKeeper(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT on which to accept requests of clients and of the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
 	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left, instead of waiting until its lease expires")
 	return cmd
@@ -94,7 +94,7 @@ func (f *nodeFlags) checkListen() error {
 
 func (f *nodeFlags) checkHost(none bool, ip net.IP) error {
 	if f.advertise == "" && (none || ip != nil && ip.IsUnspecified()) {
-		return cli.Usagef("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
+		return cli.Usagef("--listen %s: it must name a host that the other nodes can dial; or use --advertise to give them another address", f.listen)
 	}
 	return nil
 }

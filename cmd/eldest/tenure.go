@@ -282,7 +282,7 @@ func (t *tenure) room(ctx context.Context) bool {
 		if !told {
 			t.events.tell(event{
 				Event: "delayed", RemainingMS: new(t.remaining().Milliseconds()),
-				Cause: "the lease is to be renewed first, or what is started now would have to end at once",
+				Cause: "the lease must be renewed first: a program that is started now would have to end at once",
 			})
 		}
 		if _, ok := await(ctx, t, t.extended); !ok {
@@ -371,7 +371,7 @@ func (t *tenure) judge() outcome {
 	}
 	switch {
 	case out.err == nil && out.drained == nil && (t.stopped || !out.ran):
-		t.cause = "eldest was told to end"
+		t.cause = "eldest was asked to end"
 	default:
 		t.cause = out.why()
 	}

@@ -36,37 +36,37 @@ func newTransferCmd() *cobra.Command {
 	var f transferFlags
 	cmd := &cobra.Command{
 		Use:   "transfer ELECTION --to KEY",
-		Short: "Hand leadership to a candidate that is named",
+		Short: "Hand leadership to a given candidate",
 		Long: `Hands leadership to the candidate named by --to: a key as "eldest list" shows it, or
-only the lease in hex. Nothing is removed from outside: each candidate is asked, and acts by
-itself, so that no two lead and every fencing token is larger than the ones before.
+only the lease in hex. No key is removed from outside: each candidate receives a request and
+acts by itself, so that no two lead and every fencing token is larger than the ones before.
 
-If the target is the first in line, the leader drains and all others stay where they are.
-Else those between the two requeue in the queue first, one after another, each with a new
-and larger token; and, with --order keep, all those behind the target as well, so that the
-order among all others stays what it was. With --order pass-by those behind stay where they
-are, in front of those who requeue. The leader is asked last: until then it leads, and a
-transfer that stops half way has moved some of the waiting and nothing else.
+If the target is the first in line, the leader drains and all others keep their positions.
+Otherwise the candidates between the two requeue first, one after another, each with a new
+and larger token; with --order keep, all candidates behind the target requeue as well, so
+that the order among all others does not change. With --order pass-by the candidates behind
+the target keep their positions, in front of those that requeue. The leader is asked last:
+until then it leads, and a transfer that stops half way has only moved candidates that wait.
 
-All that have to move must take part ("eldest list" says who does): candidates of eldest
-campaign, run and service node, unless they were started with --no-transfer, and programs
-that serve transfers. Programs that use etcd's own election package do not. If one of
-those is in the way the transfer is refused before anybody has moved; and so it is if the
-target is a node with a priority and one with a higher priority waits as well: it would
-yield instead of leading.
+All candidates that have to move must take part ("eldest list" shows which do): candidates
+of eldest campaign, run and service node, unless they were started with --no-transfer, and
+programs that serve transfers. Programs that use etcd's own election package do not. If one
+of those would have to move, the transfer is refused before any candidate has moved. It is
+also refused if the target is a node with a priority and a node with a higher priority
+waits: the target would yield instead of leading.
 
---dry-run says what would be done, and does nothing. With --json the result is an object
-with election, target, order, dry_run, done, leader and back (who is to drain, and who
-is to requeue, each with key and token), overtaken, foreign, and, as far as it came,
-moved (key, token, and new_token), drained, now_leads; if it was not done error, and
-reason and who where it was refused.
+--dry-run shows what would be done, and does nothing. With --json the result is an object
+with election, target, order, dry_run, done, leader and back (the candidate that is to
+drain, and those that are to requeue, each with key and token), overtaken, foreign, and, for
+the steps that were done, moved (key, token, and new_token), drained, now_leads; if it
+failed also error, and if it was refused reason and who.
 
-Not guaranteed: that the target leads for long, or at all if it leaves while the others
-requeue for it (the next in line leads then, and the exit code is 1).
+Not guaranteed: the target may lead only for a short time, or not at all if it leaves while
+the others requeue for it (then the next in line leads, and the exit code is 1).
 
 Exit codes: 0 done, or the target leads already; 1 failed, or the outcome is not known;
-2 bad usage; 4 nobody leads, or the target is not in the queue; 6 refused: the leader
-leads on, though some may have requeued.
+2 bad usage; 4 no candidate leads, or the target is not in the queue; 6 refused: the leader
+still leads, but some candidates may have requeued.
 ` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
@@ -76,10 +76,10 @@ leads on, though some may have requeued.
 	f.conn = connect.AddFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
-	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others; pass-by: those behind the target stay, and pass those who requeue")
-	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "how long to wait for the answer of each one that is asked")
-	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end what it does as leader, once it has drained")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others does not change; pass-by: candidates behind the target keep their positions, and pass those that requeue")
+	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "how long to wait for the answer of each candidate")
+	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end its work as leader, once it has drained")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	return cmd
 }
 
@@ -94,7 +94,7 @@ func (f *transferFlags) check(name string) (options transfer.Options, err error)
 	case err != nil:
 		return options, cli.Usagef("--order %s: want keep or pass-by", cli.Printable(f.order))
 	case f.to == "":
-		return options, cli.Usagef("--to is missing: which candidate is to lead? eldest list %s shows their keys", cli.Printable(name))
+		return options, cli.Usagef("--to is missing; eldest list %s shows the keys of the candidates", cli.Printable(name))
 	case f.patience <= 0 || f.patience > maxPatience:
 		return options, cli.Usagef("--patience %v: want more than 0s and at most %v", f.patience, maxPatience)
 	case f.drain <= 0 || f.drain > maxPatience:
@@ -180,9 +180,9 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 		}
 		return cli.Exit(code, errors.New(text))
 	case errors.Is(err, transfer.ErrOvertaken):
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or yielded to a better one", connect.Because(err)))
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or yielded to another candidate", connect.Because(err)))
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s; eldest list %s shows who leads", connect.Because(err), cli.Printable(name)))
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s; eldest list %s shows the leader", connect.Because(err), cli.Printable(name)))
 	case connect.Code(err) == codes.PermissionDenied:
 		begin, _ := keys.MailboxRange(name)
 		return fmt.Errorf("%s: user %q needs a role that may read the election's keys and write those under %s",
@@ -210,12 +210,12 @@ func adviceFor(r *transfer.Refusal, name string) string {
 	return map[transfer.Reason]string{
 		transfer.UnknownTarget: list + " shows the candidates",
 		transfer.LeaderDeaf:    "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads",
-		transfer.Between:       "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue",
-		transfer.Behind:        "With --order pass-by they may pass those who requeue",
-		transfer.Outranked:     "The one with the highest priority (" + list + ") can be made the leader",
-		transfer.Busy:          "Look at it (" + list + ") and try again",
-		transfer.Changed:       "Look at it (" + list + ") and try again",
-		transfer.Silent:        "Its process may be stopped or partitioned; or it needs more --patience",
+		transfer.Between:       "A transfer to the first in line does not need them; eldest resign can remove them from the queue",
+		transfer.Behind:        "With --order pass-by they may pass the candidates that requeue",
+		transfer.Outranked:     "A transfer to the node with the highest priority is possible (" + list + " shows priorities)",
+		transfer.Busy:          "Check the queue (" + list + ") and try again",
+		transfer.Changed:       "Check the queue (" + list + ") and try again",
+		transfer.Silent:        "Its process may be stopped or partitioned, or it needs a longer --patience",
 	}[r.Reason]
 }
 
@@ -332,6 +332,6 @@ func (h *handover) table(w io.Writer) {
 	for _, m := range h.Overtaken {
 		overtaken = append(overtaken, m.Key)
 	}
-	listed("In front of those who requeue there would then be", overtaken)
-	listed("Keys that are no candidates', and may hold up programs of etcd's own package", h.Foreign)
+	listed("These would then be in front of the candidates that requeue", overtaken)
+	listed("Keys that belong to no candidate, and may block programs that use etcd's own package", h.Foreign)
 }

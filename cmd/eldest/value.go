@@ -97,6 +97,6 @@ func shownValue(value []byte) string {
 // valueHelp is the part of --help about values.
 const valueHelp = `
 The value of a node of a service (elector, curator) is shown as "node NODE at ADDRESS,
-instance INSTANCE", with its priority if it has one. Where JSON has a value, it then has
-node, and, where the node tells them, address, instance and priority beside it.
+instance INSTANCE", with its priority if it has one. JSON then has, beside value, the fields
+node and, if the node has set them, address, instance and priority.
 `

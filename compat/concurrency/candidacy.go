@@ -139,7 +139,7 @@ func (s *Session) win(ctx context.Context, election string, want core.Want, valu
 }
 
 // errGone wraps why a campaign ended: its key was deleted, or its session ended.
-var errGone = errors.New("the key or the session is gone")
+var errGone = errors.New("the key was deleted or the session has ended")
 
 // win is Session.win without the conversion of the error.
 func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h handle) error {
@@ -232,7 +232,7 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 }
 
 // errStale means that a key was deleted before its watch has reported that.
-var errStale = errors.New("the key is gone")
+var errStale = errors.New("the key was deleted")
 
 // join uses a candidacy that another call began, or a key that existed before: it checks whether
 // the key still exists, and replaces its value.

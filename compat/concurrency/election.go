@@ -67,7 +67,7 @@ func ResumeElection(s *Session, pfx string, leaderKey string, leaderRev int64) *
 
 // Campaign campaigns with a value and blocks until this session leads. If the session already leads
 // or is queued, by this election or another one with the same prefix, the campaign joins that
-// candidacy and proclaims the value, unless a later value is there by then.
+// candidacy and proclaims the value, unless the key has a later value by then.
 //
 // If ctx ends before the win, Campaign returns ctx's error, and the key has been deleted; if etcd
 // does not confirm that within a second, or 3 s during the registration, the key is deleted in the

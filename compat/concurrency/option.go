@@ -25,7 +25,7 @@ type SessionOption func(*sessionOptions, *zap.Logger)
 func WithTTL(ttl int) SessionOption {
 	return func(o *sessionOptions, lg *zap.Logger) {
 		if ttl <= 0 {
-			lg.Warn("a session's TTL must be positive; the TTL stays", zap.Int("wanted", ttl), zap.Int("current-session-ttl", o.ttl))
+			lg.Warn("a session's TTL must be positive; the TTL is not changed", zap.Int("wanted", ttl), zap.Int("current-session-ttl", o.ttl))
 			return
 		}
 		o.ttl = ttl

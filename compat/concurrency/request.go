@@ -55,7 +55,7 @@ func plain(ctx context.Context, client *clientv3.Client, err error) error {
 }
 
 // errSuperseded means that the key has been written to since it was read.
-var errSuperseded = errors.New("a later value is there")
+var errSuperseded = errors.New("the key has a later value")
 
 // put replaces the value of a key in one request, if the key has the token and, if seen is
 // positive, was not written to after revision seen. Otherwise the error wraps eldest.ErrDeposed, or

@@ -81,7 +81,7 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	}
 	if kept == nil {
 		s.released = true
-		s.cancel(fmt.Errorf("%w: the lease was gone already", eldest.ErrSessionLost))
+		s.cancel(fmt.Errorf("%w: the lease does not exist", eldest.ErrSessionLost))
 		s.done = s.ctx.Done()
 		close(s.over)
 	} else {

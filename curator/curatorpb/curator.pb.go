@@ -24,12 +24,12 @@ const (
 type CurrentLeaderResponse_Role int32
 
 const (
-	// This node does not lead and does not know who does; reason says why. The leader
+	// This node does not lead, and does not know which node does; reason has the cause. The leader
 	// fields are empty.
 	CurrentLeaderResponse_ROLE_UNKNOWN CurrentLeaderResponse_Role = 0
 	// This node leads. The leader fields are its own.
 	CurrentLeaderResponse_ROLE_LEADING CurrentLeaderResponse_Role = 1
-	// Another node leads. The leader fields are what that one says of itself.
+	// Another node leads. The leader fields are from the value of that node's candidate key.
 	CurrentLeaderResponse_ROLE_FOLLOWING CurrentLeaderResponse_Role = 2
 )
 
@@ -110,26 +110,25 @@ func (*CurrentLeaderRequest) Descriptor() ([]byte, []int) {
 	return file_eldest_curator_curatorpb_curator_proto_rawDescGZIP(), []int{0}
 }
 
-// CurrentLeaderResponse is what a node knew when it sent it. That the leader still
-// leads when it is read is not guaranteed.
+// CurrentLeaderResponse is what the node knew when it sent the message. The leader may have changed
+// when the message is read.
 type CurrentLeaderResponse struct {
 	state protoimpl.MessageState     `protogen:"open.v1"`
 	Role  CurrentLeaderResponse_Role `protobuf:"varint,1,opt,name=role,proto3,enum=eldest.curator.v1.CurrentLeaderResponse_Role" json:"role,omitempty"`
-	// The election that is spoken of.
+	// The name of the election.
 	Election string `protobuf:"bytes,2,opt,name=election,proto3" json:"election,omitempty"`
-	// Who is speaking.
+	// The node that sends this message.
 	ThisNodeId     string `protobuf:"bytes,3,opt,name=this_node_id,json=thisNodeId,proto3" json:"this_node_id,omitempty"`
 	ThisInstanceId string `protobuf:"bytes,4,opt,name=this_instance_id,json=thisInstanceId,proto3" json:"this_instance_id,omitempty"`
-	// Who leads: its name, and which of its lives. The instance is empty if the leader
-	// does not say.
+	// The leading node, and the instance of it. The instance is empty if the leader's value has none.
 	LeaderNodeId     string `protobuf:"bytes,5,opt,name=leader_node_id,json=leaderNodeId,proto3" json:"leader_node_id,omitempty"`
 	LeaderInstanceId string `protobuf:"bytes,6,opt,name=leader_instance_id,json=leaderInstanceId,proto3" json:"leader_instance_id,omitempty"`
-	// Where the leader takes requests, as gRPC dials it (host:port). Empty if the leader
-	// does not say; then nothing can be sent there.
+	// The address at which the leader accepts requests, as gRPC dials it (host:port). Empty if the
+	// leader's value has none; then nothing can be forwarded to it.
 	LeaderAddress string `protobuf:"bytes,7,opt,name=leader_address,json=leaderAddress,proto3" json:"leader_address,omitempty"`
-	// The leader's token, which names the tenure; from tenure to tenure it grows.
+	// The leader's token, which identifies the tenure. Each tenure has a higher token than the one before.
 	Token int64 `protobuf:"varint,8,opt,name=token,proto3" json:"token,omitempty"`
-	// Why the leader is unknown, for people.
+	// Why the leader is unknown, as text for people.
 	Reason        string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -228,8 +227,8 @@ func (x *CurrentLeaderResponse) GetReason() string {
 	return ""
 }
 
-// LostLeadership is the detail of an UNAVAILABLE with which a tenure's end answered a
-// request. The request can be sent again, to any node.
+// LostLeadership is the detail of the status UNAVAILABLE of a request that was ended by the end of a
+// tenure. The request can be sent again, to any node.
 type LostLeadership struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Election string                 `protobuf:"bytes,1,opt,name=election,proto3" json:"election,omitempty"`
@@ -237,8 +236,8 @@ type LostLeadership struct {
 	Token int64 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
 	// The node whose tenure it was.
 	NodeId string `protobuf:"bytes,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	// Whether it is certain that the request changed nothing: it was refused before the
-	// service saw it, or the service says so. False: it may have been carried out.
+	// True if the request certainly changed nothing: it was refused before the service received it, or
+	// the service reported so. False if it may have been applied.
 	NothingApplied bool `protobuf:"varint,4,opt,name=nothing_applied,json=nothingApplied,proto3" json:"nothing_applied,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -26,12 +26,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Curator is what every node of a leader-elected service answers by itself, in every
-// state; it is never forwarded.
+// Curator is a service that every node of a leader-elected service serves itself, in every state. Its
+// calls are never forwarded.
 type CuratorClient interface {
-	// CurrentLeader tells who leads as far as this node knows: at once, and then after
-	// each change. Of changes that follow each other quickly the last is told. The
-	// stream ends with the caller, or with the node (UNAVAILABLE).
+	// CurrentLeader streams the leader that this node knows: one message at once, and one after each
+	// change. Of several changes in quick succession only the last may be sent. The stream ends with
+	// the caller, or with the node (UNAVAILABLE).
 	CurrentLeader(ctx context.Context, in *CurrentLeaderRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CurrentLeaderResponse], error)
 }
 
@@ -66,12 +66,12 @@ type Curator_CurrentLeaderClient = grpc.ServerStreamingClient[CurrentLeaderRespo
 // All implementations must embed UnimplementedCuratorServer
 // for forward compatibility.
 //
-// Curator is what every node of a leader-elected service answers by itself, in every
-// state; it is never forwarded.
+// Curator is a service that every node of a leader-elected service serves itself, in every state. Its
+// calls are never forwarded.
 type CuratorServer interface {
-	// CurrentLeader tells who leads as far as this node knows: at once, and then after
-	// each change. Of changes that follow each other quickly the last is told. The
-	// stream ends with the caller, or with the node (UNAVAILABLE).
+	// CurrentLeader streams the leader that this node knows: one message at once, and one after each
+	// change. Of several changes in quick succession only the last may be sent. The stream ends with
+	// the caller, or with the node (UNAVAILABLE).
 	CurrentLeader(*CurrentLeaderRequest, grpc.ServerStreamingServer[CurrentLeaderResponse]) error
 	mustEmbedUnimplementedCuratorServer()
 }

@@ -51,7 +51,7 @@ func New(ctx context.Context, l *elector.Leadership) (*Server, error) {
 	case err != nil:
 		return nil, fmt.Errorf("eldest: new kv server: %w", err)
 	case !resp.Succeeded:
-		return nil, fmt.Errorf("eldest: new kv server: %w: the tenure with token %d has one already", eldest.ErrInvalid, l.Token())
+		return nil, fmt.Errorf("eldest: new kv server: %w: the tenure with token %d already has a server", eldest.ErrInvalid, l.Token())
 	}
 	return s, nil
 }
@@ -87,7 +87,7 @@ func check(requestID, key string, value []byte) error {
 func checkKey(key string) error {
 	switch {
 	case key == "":
-		return status.Error(codes.InvalidArgument, "the request names no key")
+		return status.Error(codes.InvalidArgument, "the request has no key")
 	case len(key) > maxKey:
 		return status.Errorf(codes.InvalidArgument, "the key has %d bytes, more than %d", len(key), maxKey)
 	}

@@ -132,4 +132,4 @@ func revisionOf(found *clientv3.GetResponse) int64 {
 	return found.Kvs[0].ModRevision
 }
 
-func missing(key string) error { return status.Errorf(codes.NotFound, "there is no key %q", key) }
+func missing(key string) error { return status.Errorf(codes.NotFound, "key %q does not exist", key) }

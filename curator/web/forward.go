@@ -72,11 +72,11 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 		}
 		return nil
 	case asked.Load() && !got.Load():
-		return fmt.Errorf("%w: leader %+q is not reached: %w", errNotBegun, p.leader.NodeID, failed)
+		return fmt.Errorf("%w: leader %+q could not be reached: %w", errNotBegun, p.leader.NodeID, failed)
 	}
-	f.cfg.Logger.Debug("request broken off", "election", f.cfg.Election, "leader", p.leader.NodeID, "token", int64(p.leader.Token), "error", failed)
+	f.cfg.Logger.Debug("request aborted", "election", f.cfg.Election, "leader", p.leader.NodeID, "token", int64(p.leader.Token), "error", failed)
 	early(w, r)
-	f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("leader %+q has not answered: %w", p.leader.NodeID, failed))
+	f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("leader %+q did not answer: %w", p.leader.NodeID, failed))
 	linger(w, r)
 	return nil
 }

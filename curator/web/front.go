@@ -76,14 +76,14 @@ func New(cfg Config) (*Front, error) {
 // connect makes the peer of a leader.
 func (f *Front) connect(l elector.Leader) (*peer, error) {
 	if l.NodeID == f.cfg.NodeID {
-		return nil, errors.New("it has the name of this node")
+		return nil, errors.New("it has the node ID of this node")
 	}
 	to, err := f.cfg.URL(l)
 	if err == nil && (to == nil || to.Host == "") {
-		err = fmt.Errorf("there is no host in %q", to)
+		err = fmt.Errorf("%q has no host", to)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it has no URL: %w", err)
+		return nil, fmt.Errorf("it has no usable URL: %w", err)
 	}
 	return &peer{Calls: routing.NewCalls(context.Background(), routing.Never), front: f, leader: l, url: to}, nil
 }
@@ -98,7 +98,7 @@ func (f *Front) Run(ctx context.Context) error {
 		return f.failed("run", invalid("the context is nil"))
 	}
 	if !f.started.CompareAndSwap(false, true) {
-		return f.failed("run", fmt.Errorf("%w: a front runs once", eldest.ErrClosed))
+		return f.failed("run", fmt.Errorf("%w: Run was called before", eldest.ErrClosed))
 	}
 	var logging sync.WaitGroup
 	logging.Go(func() { f.router.Log(ctx, f.cfg.Logger.With("election", f.cfg.Election, "node", f.cfg.NodeID)) })
@@ -146,7 +146,7 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
 		to := f.router.Now()
 		what := to.Decide(h.token)
 		if what != routing.Serve && what != routing.Refuse && !turn.take() {
-			return fmt.Errorf("more than %d requests wait for a leader", f.cfg.MaxWaiting)
+			return fmt.Errorf("more than %d requests are waiting for a leader", f.cfg.MaxWaiting)
 		}
 		if what <= routing.WaitBriefly {
 			to, what, _ = f.router.Next(r.Context(), h.token, until)

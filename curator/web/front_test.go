@@ -261,7 +261,7 @@ func TestWaitsForALeader(t *testing.T) {
 // The wait is bounded by time, by number and by the end of Run, and the answer has the reason.
 func TestWaitsAreBounded(t *testing.T) {
 	short := newNode(t, "n", func(cfg *Config) { cfg.Wait = 20 * time.Millisecond })
-	short.get().refused(t, http.StatusServiceUnavailable, "no Run is going on")
+	short.get().refused(t, http.StatusServiceUnavailable, "Run is not running")
 	short.followsAt("dead", etcdtest.Nowhere(t), 5)
 	short.get().refused(t, http.StatusServiceUnavailable, "connection refused")
 
@@ -271,7 +271,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	go func() { ran <- n.Run(ctx) }()
 	answers := []func() reply{n.ask("/"), n.ask("/")}
 	n.waits(2)
-	n.get().refused(t, http.StatusServiceUnavailable, "more than 2 requests wait")
+	n.get().refused(t, http.StatusServiceUnavailable, "more than 2 requests are waiting")
 	stop(errEnough)
 	require.ErrorIs(t, etcdtest.Take(t, ran, "the end of Run"), errEnough)
 	for _, answer := range append(answers, n.ask("/")) {

@@ -50,7 +50,7 @@ func Forwarded(ctx context.Context) (node string, token eldest.Token, ok bool) {
 // the node, not by a wildcard. It does not block and is safe for concurrent use.
 func NodeCertificate(r *http.Request, node string) error {
 	if r.TLS == nil {
-		return errors.New("it came without TLS")
+		return errors.New("it was sent without TLS")
 	}
 	// The rule is package curator's, which needs the connection in gRPC's form.
 	info := credentials.TLSInfo{State: *r.TLS}
@@ -94,7 +94,7 @@ func hopOf(r *http.Request, verify func(*http.Request, string) error) (hop, *htt
 		verify = NodeCertificate
 	}
 	if err := verify(r, h.from); err != nil {
-		return hop{}, nil, fmt.Errorf("%w: the request says that node %.64q has forwarded it: %w", errForged, h.from, err)
+		return hop{}, nil, fmt.Errorf("%w: the request claims to have been forwarded by node %.64q: %w", errForged, h.from, err)
 	}
 	h.verified = true
 	return h, bare.WithContext(context.WithValue(bare.Context(), hopKey{}, h)), nil

@@ -49,7 +49,7 @@ func (f *Front) lead(ctx context.Context, t *tenure) error {
 	if cause == nil {
 		cause = t.Cause()
 	}
-	why := fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, cause)
+	why := fmt.Errorf("node %+q no longer leads: %w", f.cfg.NodeID, cause)
 	// First no new requests; then wait for those that run, while this node still leads; then the
 	// end.
 	t.Close(why)
@@ -81,7 +81,7 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
 	case !a.begun:
 		// A handler that returns because its context has ended has not done its work, and net/http
 		// would answer 200.
-		f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, lost))
+		f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("node %+q no longer leads: %w", f.cfg.NodeID, lost))
 	case a.inTenure && a.open():
 		panic(http.ErrAbortHandler) // the caller cannot detect whether it was the whole answer
 	}

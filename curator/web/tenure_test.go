@@ -36,7 +36,7 @@ func TestEndOfATenure(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return begun.Load() == 6 }, "the handlers")
 	r.loses(eldest.ErrDeposed)
 	for i := range 2 {
-		answers["/"][i]().refused(t, http.StatusBadGateway, "leads no more")
+		answers["/"][i]().refused(t, http.StatusBadGateway, "no longer leads")
 		require.Contains(t, answers["/says"][i]().body, "deposed", "a handler's own answer passes")
 		require.Error(t, answers["/stream"][i]().err, "half an answer does not look whole")
 	}

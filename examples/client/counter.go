@@ -101,7 +101,7 @@ func (c counter) advance(ctx context.Context, from count) (count, error) {
 		case now.n == from.n+1:
 			return now, nil // carried out, and the answer was lost
 		default:
-			return count{}, fmt.Errorf("somebody else counts under %q: it says %d after %d", c.key, now.n, from.n)
+			return count{}, fmt.Errorf("another client counts under %q: the value is %d after %d", c.key, now.n, from.n)
 		}
 	}
 }

@@ -40,11 +40,11 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.election, "election", "shop", "the election of the service")
-	flag.StringVar(&o.name, "name", "client", "the name of this client; no other one that runs may have it")
-	flag.StringVar(&o.nodes, "nodes", "", "addresses of nodes to ask who leads, separated by commas")
-	flag.StringVar(&o.endpoints, "endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas, to ask where there are no --nodes")
-	flag.StringVar(&o.cacert, "cacert", "", "PEM file of whoever signs the nodes' certificates (default: plain text)")
-	flag.DurationVar(&o.timeout, "timeout", 12*time.Second, "the deadline of a call: more than the nodes' TTL and two seconds, so that it outlasts a fail-over")
+	flag.StringVar(&o.name, "name", "client", "the name of this client; no other running client may have it")
+	flag.StringVar(&o.nodes, "nodes", "", "addresses of nodes to query for the leader, separated by commas")
+	flag.StringVar(&o.endpoints, "endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas, used without --nodes")
+	flag.StringVar(&o.cacert, "cacert", "", "PEM file of the CA that signs the nodes' certificates (default: plain text)")
+	flag.DurationVar(&o.timeout, "timeout", 12*time.Second, "the deadline of a call: more than the nodes' TTL and two seconds, so that a call survives a fail-over")
 	flag.DurationVar(&o.every, "every", 100*time.Millisecond, "the pause between two writes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -45,19 +45,19 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.election, "election", "shop", "the election to stand in: the same for all nodes")
-	flag.StringVar(&o.node, "node", "", "the name of this node; no other living process may have it")
+	flag.StringVar(&o.election, "election", "shop", "the election: the same for all nodes")
+	flag.StringVar(&o.node, "node", "", "the name of this node; no other running process may have it")
 	flag.StringVar(&o.endpoints, "endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
-	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "where to take requests, also from the other nodes; port 0 is a free one")
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "the address to listen on for requests, also from the other nodes; port 0 means a free port")
 	flag.StringVar(&o.advertise, "advertise", "", "the address that the others dial (default: that of --listen)")
-	flag.StringVar(&o.http, "http", "", "where to tell load balancers, by HTTP, whether this node leads (default: nowhere)")
-	flag.DurationVar(&o.ttl, "ttl", 10*time.Second, "how long the others wait for a node that died")
+	flag.StringVar(&o.http, "http", "", "the address of an HTTP endpoint for load balancers that reports whether this node leads (default: none)")
+	flag.DurationVar(&o.ttl, "ttl", 10*time.Second, "how long the others wait for a node that crashed")
 	flag.StringVar(&o.files.cert, "cert", "", "PEM file of this node's certificate")
 	flag.StringVar(&o.files.key, "key", "", "PEM file of its key")
-	flag.StringVar(&o.files.cacert, "cacert", "", "PEM file of whoever signs the nodes' certificates")
+	flag.StringVar(&o.files.cacert, "cacert", "", "PEM file of the CA that signs the nodes' certificates")
 	flag.Parse()
 	if o.node == "" {
-		log.Fatal("which node is this? say --node")
+		log.Fatal("--node is required")
 	}
 	// The first signal ends the context: leadership is given up, calls that have begun are
 	// finished, and the next node leads milliseconds later. A second signal ends the process at
@@ -154,7 +154,7 @@ func tellBalancers(address string, role http.Handler) (stop func(), err error) {
 		defer close(over)
 		_ = server.Serve(listener)
 	}()
-	fmt.Printf("telling the role at http://%s\n", listener.Addr())
+	fmt.Printf("reporting the role at http://%s\n", listener.Addr())
 	return func() { _ = server.Close(); <-over }, nil
 }
 

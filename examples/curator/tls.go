@@ -31,7 +31,7 @@ func (f files) credentials() (server credentials.TransportCredentials, peer func
 	case f == files{}:
 		return nil, nil, nil
 	case f.cert == "" || f.key == "" || f.cacert == "":
-		return nil, nil, errors.New("--cert, --key and --cacert go together")
+		return nil, nil, errors.New("--cert, --key and --cacert must be set together")
 	}
 	own, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
@@ -43,7 +43,7 @@ func (f files) credentials() (server credentials.TransportCredentials, peer func
 	}
 	signers := x509.NewCertPool()
 	if !signers.AppendCertsFromPEM(pem) {
-		return nil, nil, fmt.Errorf("%s holds no certificate", f.cacert)
+		return nil, nil, fmt.Errorf("%s contains no certificate", f.cacert)
 	}
 	server = credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13,

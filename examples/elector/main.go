@@ -30,13 +30,13 @@ import (
 )
 
 func main() {
-	election := flag.String("election", "counting", "the election to stand in: the same for all nodes")
-	node := flag.String("node", "", "the name of this node; no other living process may have it")
+	election := flag.String("election", "counting", "the election: the same for all nodes")
+	node := flag.String("node", "", "the name of this node; no other running process may have it")
 	endpoints := flag.String("endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
-	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that died")
+	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that crashed")
 	flag.Parse()
 	if *node == "" {
-		log.Fatal("which node is this? say --node")
+		log.Fatal("--node is required")
 	}
 	// The first signal ends the context, and with it leadership: the next node works milliseconds
 	// later. A second signal ends the process at once.

@@ -40,15 +40,15 @@ import (
 
 func main() {
 	var s shards
-	flag.StringVar(&s.prefix, "prefix", "shard", "what the elections' names begin with: the same for all nodes")
-	flag.Int64Var(&s.n, "shards", 1000, "how many elections there are: the same for all nodes")
-	flag.StringVar(&s.node, "node", "", "the name of this node; no other living process may have it")
+	flag.StringVar(&s.prefix, "prefix", "shard", "prefix of the elections' names: the same for all nodes")
+	flag.Int64Var(&s.n, "shards", 1000, "number of elections: the same for all nodes")
+	flag.StringVar(&s.node, "node", "", "the name of this node; no other running process may have it")
 	flag.BoolVar(&s.trail, "trail", false, "print when each tenure begins and ends")
 	endpoints := flag.String("endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
-	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that died")
+	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that crashed")
 	flag.Parse()
 	if s.node == "" || s.n < 1 {
-		log.Fatal("which node is this, and how many shards are there? say --node and --shards")
+		log.Fatal("--node is required, and --shards must be positive")
 	}
 	// The first signal ends the context, and with it all tenures. A second signal ends the process
 	// at once.

@@ -21,15 +21,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Refused is the detail of a FAILED_PRECONDITION with which a fence answered a request
-// that carried an older token than one that had come before it.
+// Refused is the detail of the status FAILED_PRECONDITION of a request that a fence refused: an earlier
+// request had a newer token.
 type Refused struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The election in which both tokens were won. Its name may be any bytes.
+	// The election of both tokens. Its name may be any bytes.
 	Election []byte `protobuf:"bytes,1,opt,name=election,proto3" json:"election,omitempty"`
 	// The token of the request.
 	Token int64 `protobuf:"varint,2,opt,name=token,proto3" json:"token,omitempty"`
-	// The newest token that was seen: greater.
+	// The newest token that the fence has seen, greater than the request's.
 	Newest        int64 `protobuf:"varint,3,opt,name=newest,proto3" json:"newest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

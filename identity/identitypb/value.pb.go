@@ -21,24 +21,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// LeaderElectionValue is the value of a candidate key: what a node tells of itself.
+// LeaderElectionValue is the value of a candidate key: a node's description of itself.
 //
-// Fields 1 and 2 are older than this file. Other programs write values that have
-// nothing but these two, and read values with those two in mind, so neither their
-// numbers nor their types nor their meanings can change.
+// Fields 1 and 2 are older than this file. Other programs read and write values with only these two
+// fields, so their numbers, types and meanings cannot change.
 type LeaderElectionValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The node's name, the same in each of its lives. Never empty.
+	// The node's name, which stays the same when the node restarts. Never empty.
 	NodeId string `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	// The time to live in seconds that the server granted to the node's lease.
 	Ttl uint64 `protobuf:"varint,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// Where requests are forwarded to, as gRPC dials it (host:port). Empty: unknown, or
-	// nothing can be forwarded.
+	// The address to which requests are forwarded, as gRPC dials it (host:port). Empty if it is unknown,
+	// or nothing can be forwarded.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	// Tells two lives of one node apart. Empty: unknown.
+	// Distinguishes two instances of one node. Empty if unknown.
 	InstanceId string `protobuf:"bytes,4,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	// How much the node is wanted as the leader: a higher one before a lower one. 0: the
-	// writer does not say.
+	// The node's priority as the leader; higher values are preferred. 0 if the writer has none.
 	Priority      int32 `protobuf:"zigzag32,5,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -148,7 +148,7 @@ func sessions(t *testing.T, b *strings.Builder) {
 	b.WriteString(`## Sessions
 
 A session is the client's side of one lease. It is at risk while its last renewal has failed. Before any rule applies, each
-event but Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is believed (G3).
+event except Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is handled (G3).
 
 `)
 	for stage := range core.Stages() {
@@ -168,8 +168,8 @@ event but Closed, Abandoned and Forfeited ends the session as lost if its deadli
 func hearts(t *testing.T, b *strings.Builder) {
 	b.WriteString(`## Heartbeats
 
-The heart of a session that has heartbeats beats while one of its candidates leads, proves that it does, or keeps the key with which it led. Before
-any rule applies, a stretch whose deadline has passed ends, and whoever leads is suspended. After it, a beat is sent if that is due.
+A session with heartbeats sends them while one of its candidates leads, proves that it does, or keeps the key with which it led. Before
+any rule applies, a stretch whose deadline has passed ends, and the candidates that lead are suspended. After it, a heartbeat is sent if one is due.
 
 `)
 	for pulse := range core.Pulses() {

@@ -167,7 +167,7 @@ type SessionEffects struct {
 
 var (
 	errNoRenewal = errors.New("no renewal was confirmed before the deadline")
-	errReplaced  = errors.New("the member that confirmed the renewal may have been replaced as etcd's leader before")
+	errReplaced  = errors.New("the member that answered the renewal may not have been etcd's leader any more")
 )
 
 // Replaced returns an error if the member that answered a renewal in a Raft term may have been

@@ -20,13 +20,13 @@ type SessionRule struct {
 // session ends as lost if its deadline has passed, except at events with which a user ends it.
 var SessionTable = [stages][sessionKinds]SessionRule{
 	Resting: {
-		Clock:    {"renews if that is due; a silent application is a failed attempt, and nothing is sent", due},
+		Clock:    {"renews if that is due; if the application is unresponsive the attempt fails, and nothing is sent", due},
 		Together: {"renews if that is due within a tenth of the interval, and the last attempt succeeded", early},
 		Renewed:  unasked, Confirmed: unasked, Failed: unasked, Gone: unasked, Rested: unpaused,
 		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
 	},
 	Renewing: {
-		Clock:     {"sends the renewal once more when half of its time is over, unless the application is silent; fails when all of it is", (*Session).wait},
+		Clock:     {"sends the renewal a second time after half of its time-out, or fails then if the application is unresponsive; fails at the end of the time-out", (*Session).wait},
 		Together:  underWay,
 		Renewed:   {"asks a majority; without a Raft term the renewal counts", answered},
 		Confirmed: unasked, Failed: fails, Rested: unpaused,
@@ -34,14 +34,14 @@ var SessionTable = [stages][sessionKinds]SessionRule{
 		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
 	},
 	Confirming: {
-		Clock:    {"asks once more when half of its time is over; fails when all of it is", (*Session).wait},
+		Clock:    {"asks a second time after half of the time-out; fails at its end", (*Session).wait},
 		Together: underWay, Renewed: unasked, Gone: unasked, Rested: unpaused,
-		Confirmed: {"the renewal counts, from when it was sent, unless the majority is of a later Raft term: then it failed", confirmed},
+		Confirmed: {"the renewal counts from its sending; if the majority has a later Raft term, the renewal has failed", confirmed},
 		Failed:    fails,
 		Closed:    closeSession, Abandoned: abandonSession, Forfeited: forfeit,
 	},
 	Pausing: {
-		Clock: {"goes on", unchanged}, Together: {"goes on", unchanged},
+		Clock: {"continues", unchanged}, Together: {"continues", unchanged},
 		Renewed: unasked, Confirmed: unasked, Failed: unasked, Gone: unasked,
 		Rested: {"rests", func(s *Session, e SessionEvent) { s.Stage, s.Next = Resting, e.Now+e.Pause }},
 		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
@@ -55,7 +55,7 @@ var SessionTable = [stages][sessionKinds]SessionRule{
 // Rules that change nothing, with the reason.
 var (
 	unasked  = SessionRule{"late, ignored: no such request is under way", unchanged}
-	underWay = SessionRule{"goes on: a request is under way", unchanged}
+	underWay = SessionRule{"continues: a request is under way", unchanged}
 	unpaused = SessionRule{"cannot happen: the pause is known", unchanged}
 	ended    = SessionRule{"ignored: the session has ended", unchanged}
 )

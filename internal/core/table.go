@@ -46,7 +46,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Entering: {
-		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Campaign:     {"continues", func(c *Candidate, e Event) { c.Want = e.Want }},
 		Leave:        {"notes that no key is wanted; if it pauses, looks for one now", abandonEntry},
 		Keep:         nothingToDo,
 		Requeue:      notRegistered,
@@ -58,7 +58,7 @@ var Table = [phases][kinds]Rule{
 		Refused:      {"ends; an earlier attempt may have been carried out: looks for the key", refusedEntry},
 		Undone:       pause,
 		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed, c.Unsure, c.Paused = true, true, true }},
-		Due:          {"registers again, which finds a key that is there; or, if none is wanted any more, looks for it", again},
+		Due:          {"registers again, which finds an existing key; or, if no key is wanted any more, looks for one", again},
 		ElderDeleted: notWatched,
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
@@ -67,7 +67,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Waiting: {
-		Campaign:     {"goes on; if it was the oldest all the time it leads, or, with heartbeats, asks again", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
+		Campaign:     {"continues; if no older candidate existed it leads or, with heartbeats, asks again", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
 		Leave:        withdraw,
 		Keep:         nothingToDo,
 		Requeue:      requeue,
@@ -80,7 +80,7 @@ var Table = [phases][kinds]Rule{
 		Undone:       notAsked,
 		Unanswered:   notAsked,
 		Due:          notAsked,
-		ElderDeleted: {"asks who is older, at that revision: the deletion is no proof, an older one may exist", look},
+		ElderDeleted: {"asks for the older candidates at that revision: the deletion is no proof, another older one may exist", look},
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
@@ -88,7 +88,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Proving: {
-		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Campaign:     {"continues", func(c *Candidate, e Event) { c.Want = e.Want }},
 		Leave:        withdraw,
 		Keep:         nothingToDo,
 		Requeue:      requeue,
@@ -130,11 +130,11 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Draining: {
-		Campaign:     {"asks who is older, if the key was kept; else deletes the key, and then registers", campaignAgain},
+		Campaign:     {"asks for the older candidates if the key was kept; else deletes the key, and then registers", campaignAgain},
 		Leave:        withdraw,
 		Keep:         nothingToDo,
 		Requeue:      notRegistered,
-		Drain:        {"gives up the key that it kept; it leads no more with that", func(c *Candidate, _ Event) { c.doom() }},
+		Drain:        {"gives up the kept key; it does not lead with that key again", func(c *Candidate, _ Event) { c.doom() }},
 		Registered:   notAsked,
 		Looked:       notAsked,
 		Surveyed:     notAsked,
@@ -153,14 +153,14 @@ var Table = [phases][kinds]Rule{
 	Leaving: {
 		Campaign:     {"registers once the key is deleted; asks at once if it pauses", func(c *Candidate, e Event) { c.Want, c.Paused = e.Want, false }},
 		Leave:        {"does not register again; asks at once if it pauses", func(c *Candidate, e Event) { giveUp(c, e); c.Paused = false }},
-		Keep:         {"asks no more, and watches the key, if it is known and no other is wanted", kept},
+		Keep:         {"stops its requests and watches the key, if the key is known and no other is wanted", kept},
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   notAsked,
 		Surveyed:     notAsked,
 		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure, c.Position = e.Token, false, e.Position; c.remove() }},
 		Deleted:      {"registers if that is wanted", func(c *Candidate, e Event) { c.Token, c.Position.Revision = 0, e.Revision; c.remove() }},
-		Refused:      {"does not register again; pauses, for the key would block the queue", refusedRemoval},
+		Refused:      {"does not register again; pauses and repeats the deletion, because the key would block the queue", refusedRemoval},
 		Undone:       pause,
 		Unanswered:   pause,
 		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
@@ -193,7 +193,7 @@ func same(*Candidate, Event) {}
 
 // Rules of several phases.
 var (
-	lose = Rule{"ends; the lease takes the key along, unless it is resumed", func(c *Candidate, e Event) {
+	lose = Rule{"ends; the key is deleted with the lease, unless the lease is resumed", func(c *Candidate, e Event) {
 		c.Owed = c.Owed || c.Phase == Entering && !c.Paused
 		c.end(Lost, e.Err)
 	}}

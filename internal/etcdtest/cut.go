@@ -50,7 +50,7 @@ func (c *Cluster) Held(i int) (int64, error) {
 
 func (c *Cluster) setCut(i int, d Direction) error {
 	if c.cfg.Direct {
-		return fmt.Errorf("%w: nothing stands between the members, by Config.Direct", ErrState)
+		return fmt.Errorf("%w: Config.Direct is set, so members cannot be partitioned", ErrState)
 	}
 	c.mu.Lock()
 	c.cut[i] = d

@@ -243,7 +243,7 @@ func Stopped(pid int) (bool, error) {
 	}
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false, fmt.Errorf("etcdtest: stopped process is gone: %w", err)
+		return false, fmt.Errorf("etcdtest: the process does not exist: %w", err)
 	}
 	// The line is: pid (name) state ...; the name may contain anything.
 	line := string(data)

@@ -75,7 +75,7 @@ func (s *Session) heartFor(client any, kv clientv3.KV) (*heart, error) {
 	case !s.Beats():
 		return nil, nil
 	case s.heart != nil && s.heart.client != client:
-		return nil, fmt.Errorf("%w: the session has heartbeats, and a candidate with another client: all of them need one", eldest.ErrInvalid)
+		return nil, fmt.Errorf("%w: the session has heartbeats: all of its candidates must use the same client", eldest.ErrInvalid)
 	case s.heart != nil:
 		return s.heart, nil
 	}

@@ -206,7 +206,7 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 		p.Value = r.entry.Value
 	case !r.Shared:
 		if p, err = r.adopt(ctx, p); err != nil {
-			return core.Event{}, fmt.Errorf("%w, for the key is there: %w", eldest.ErrOutcomeUnknown, err)
+			return core.Event{}, fmt.Errorf("%w, because the key exists: %w", eldest.ErrOutcomeUnknown, err)
 		}
 	}
 	r.place = &p

@@ -102,7 +102,7 @@ func (s *Session) Take(name Name, user *User) (*Candidate, error) {
 		}
 		s.candidates[name] = c
 	case c.user != user && c.Busy():
-		return nil, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
+		return nil, fmt.Errorf("%w: the session already has a candidate with this key", eldest.ErrCampaigning)
 	}
 	c.user, c.state.Yields = user, user.Survey != nil
 	return c, nil

@@ -112,7 +112,7 @@ func ownGone(user *User, revision int64, err error) core.Event {
 	default:
 		// etcd refuses the watch of the candidate's key, for example because a permission is
 		// missing. Without the watch a deletion by a user would not be noticed.
-		err = fmt.Errorf("%w: the own key cannot be watched: %w", eldest.ErrDeposed, err)
+		err = fmt.Errorf("%w: the candidate's key cannot be watched: %w", eldest.ErrDeposed, err)
 	}
 	return core.Event{Kind: core.KeyUnsafe, Err: err}
 }

@@ -14,7 +14,7 @@ import (
 // one stream one after the other, and followers send a request to their leader for each.
 const together = 100
 
-var errOrder = errors.New("an answer on the stream is not that to the oldest renewal")
+var errOrder = errors.New("a reply on the stream does not belong to the oldest renewal")
 
 // Member is a session that renews on a stream.
 type Member interface {

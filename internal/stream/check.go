@@ -11,10 +11,10 @@ import (
 
 var (
 	// errSilent ends a stream that may have missed a change.
-	errSilent = fmt.Errorf("%w: the stream does not show what a majority has agreed on", eldest.ErrUnavailable)
+	errSilent = fmt.Errorf("%w: the stream does not show what a majority has committed", eldest.ErrUnavailable)
 	// ErrBack ends a stream that has shown revisions that do not exist any more: it would report
 	// nothing until the same revisions come again.
-	ErrBack = errors.New("the history of etcd went back: restored from a backup?")
+	ErrBack = errors.New("the revision of etcd went back: was it restored from a backup?")
 )
 
 // check detects, at intervals, that the stream shows nothing although it should: its member is

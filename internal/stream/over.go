@@ -126,7 +126,7 @@ func (o *over) deliver(ctx context.Context, id int64, events clientv3.WatchChan,
 	}
 }
 
-var errEnded = errors.New("the watch ended without a reason")
+var errEnded = errors.New("the watch ended, and etcd gave no reason")
 
 func (o *over) end(id int64) {
 	o.mu.Lock()

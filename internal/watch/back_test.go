@@ -26,7 +26,7 @@ func TestHistoryWentBack(t *testing.T) {
 		o.send(putEvent(kv("k/1", 7, 7)))
 		require.Equal(t, []string{
 			"snapshot 10 with 0",
-			"interrupted: the history of etcd went back: restored from a backup?",
+			"interrupted: the revision of etcd went back: was it restored from a backup?",
 			"snapshot 6 with 0",
 			"change 7 with 1",
 		}, s.told())

@@ -75,7 +75,7 @@ func callsSection(t *testing.T) section {
 	garbled.becomes(st, elector.Following)
 	foreign := in("foreign", func(*instance) []byte { return []byte("host-17") })
 
-	s := st.section("curator: calls", "A unary call of a service. Counted is how often its handler was called, at all nodes together. `Wait` is 1 s.")
+	s := st.section("curator: calls", "A unary call of a service. The count is how often its handler was called, at all nodes together. `Wait` is 1 s.")
 	s.left = "the leader leads, and answers a call that the follower forwards"
 	s.revision, s.counted = nil, "handled"
 	s.sent = func() (n int) {
@@ -131,17 +131,17 @@ func callsSection(t *testing.T) section {
 		}
 	}
 	refused("no leader is known", lonely, codes.Unavailable, "can be retried")
-	s.rows = append(s.rows, row{tried: "the same, and the caller has less patience", want: []error{coded(codes.DeadlineExceeded)}, try: func() error {
+	s.rows = append(s.rows, row{tried: "the same, with a shorter deadline of the caller", want: []error{coded(codes.DeadlineExceeded)}, try: func() error {
 		ctx, cancel := context.WithTimeout(st.Ctx, 20*time.Millisecond)
 		defer cancel()
 		return answer(second(lonely.Put(ctx, &kvpb.PutRequest{})))
 	}})
 	refused("the leader's address is this node's own", itself, codes.Unavailable, "can be retried")
-	refused("the leader's address is that of a node which follows somebody", mutual, codes.Unavailable, "can be retried")
+	refused("the leader's address is that of a node that follows another leader", mutual, codes.Unavailable, "can be retried")
 	hops(mutual)
 	refused("the leader has no address", nowhere, codes.Unavailable, "can be retried")
-	refused("nobody listens at the leader's address", dead, codes.Unavailable, "can be retried")
-	refused("the leader's address is none", garbled, codes.Unavailable, "can be retried")
+	refused("no process listens at the leader's address", dead, codes.Unavailable, "can be retried")
+	refused("the leader's address is invalid", garbled, codes.Unavailable, "can be retried")
 	refused("the leader's value is not a node's", foreign, codes.Unavailable, "can be retried")
 	refused("a hop, made by hand, for a tenure that is not this node's", follower, codes.Unavailable, "can be retried", "eldest-hop", "5")
 	hops(follower)
@@ -150,8 +150,8 @@ func callsSection(t *testing.T) section {
 	refused("a hop for tenure −1", leader, codes.InvalidArgument, "eldest-hop", "eldest-hop", "-1")
 	refused("a hop for words", follower, codes.InvalidArgument, "eldest-hop", "eldest-hop", "yes")
 	refused("a hop for two tenures", follower, codes.InvalidArgument, "eldest-hop", "eldest-hop", "5", "eldest-hop", "6")
-	refused("a read that cannot be understood", follower, codes.InvalidArgument, "eldest-read", "eldest-read", "local; max-age=2")
-	refused("two of them", leader, codes.InvalidArgument, "eldest-read", "eldest-read", "local", "eldest-read", "local")
+	refused("a read option that is invalid", follower, codes.InvalidArgument, "eldest-read", "eldest-read", "local; max-age=2")
+	refused("two read options", leader, codes.InvalidArgument, "eldest-read", "eldest-read", "local", "eldest-read", "local")
 	return st.oversized(s, put, leader, follower)
 }
 
@@ -174,7 +174,7 @@ func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...s
 			try: put(follower, &kvpb.PutRequest{}, "x", strings.Repeat("x", 65200))},
 		row{tried: "a message of 4 MiB and some bytes, at the leader", want: []error{coded(codes.ResourceExhausted)}, try: put(leader, large)},
 		row{tried: "the same, at a follower", want: []error{coded(codes.ResourceExhausted)}, try: put(follower, large)},
-		row{tried: "a method that nobody serves", want: []error{coded(codes.Unimplemented)}, try: func() error {
+		row{tried: "a method that is not registered", want: []error{coded(codes.Unimplemented)}, try: func() error {
 			return answer(follower.conn.Invoke(s.Ctx, "/orders.Nothing/Nothing", &kvpb.PutRequest{}, &kvpb.PutResponse{}))
 		}},
 		row{tried: "two messages for a unary method", want: []error{coded(codes.Internal)}, try: func() error {

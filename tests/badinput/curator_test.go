@@ -130,7 +130,7 @@ func curatorSection(t *testing.T) section {
 			Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 		}
 	}
-	s := st.section("curator: configs", "`New` unless said otherwise. The listener is not touched.")
+	s := st.section("curator: configs", "`New` unless said otherwise. The listener is not used.")
 	refuses := func(tried, op string, change func(*curator.Config)) {
 		cfg := good()
 		change(&cfg)
@@ -150,7 +150,7 @@ func curatorSection(t *testing.T) section {
 	}
 	refuses("no listener", "new curator", func(cfg *curator.Config) { cfg.Listener = nil })
 	refuses("a nil `*net.TCPListener`", "new curator", func(cfg *curator.Config) { cfg.Listener = typed })
-	refuses("a listener on all addresses, and none to dial", "new curator", func(cfg *curator.Config) { cfg.Listener = everywhere })
+	refuses("a listener on all addresses, and no address to dial", "new curator", func(cfg *curator.Config) { cfg.Listener = everywhere })
 	refuses("no services", "new curator", func(cfg *curator.Config) { cfg.Services = nil })
 	refuses("`Wait` −1 s", "new curator", func(cfg *curator.Config) { cfg.Wait = -time.Second })
 	refuses("`Grace` −1 s", "new curator", func(cfg *curator.Config) { cfg.Grace = -time.Second })

@@ -31,8 +31,8 @@ func electionSection(t *testing.T) section {
 	})
 	st.watching(watches + 2) // of its own key, and of its predecessor's
 
-	s := st.section("election", "`l` is a Leadership, `waiting` a candidate behind it, `idle` one that never stood.")
-	s.left = "the tenure goes on, the waiting candidate waits, both sessions live"
+	s := st.section("election", "`l` is a Leadership, `waiting` a candidate behind it, `idle` one that never campaigned.")
+	s.left = "the tenure continues, the waiting candidate waits, both sessions are alive"
 	s.lives = func(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.NoError(t, session.Err())
@@ -150,7 +150,7 @@ func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadersh
 			past.Token--
 			return election.Evict(s.Ctx, s.Client, s.Election, past)
 		}},
-		row{tried: "`Try` where somebody leads", op: "try", election: s.Election, sent: 1, want: []error{eldest.ErrNotElected}},
+		row{tried: "`Try` while another candidate leads", op: "try", election: s.Election, sent: 1, want: []error{eldest.ErrNotElected}},
 	)
 	third := s.candidate(s.session())
 	last := &to.rows[len(to.rows)-1]

@@ -49,7 +49,7 @@ func electorSection(t *testing.T) section {
 	require.NoError(t, etcdtest.Err(running.Watch().NextWhere(st.Ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })))
 
 	s := st.section("elector", "`New` unless said otherwise. A node that runs leads meanwhile.")
-	s.left = "the node that runs goes on leading"
+	s.left = "the node that runs continues to lead"
 	s.lives = func(t *testing.T) { require.Equal(t, elector.Leading, running.Status().Role()) }
 	refuses := func(tried string, change func(*elector.Config)) {
 		cfg := st.node("n1")
@@ -62,7 +62,7 @@ func electorSection(t *testing.T) section {
 		refuses(bad.what, func(cfg *elector.Config) { cfg.Election = bad.name })
 	}
 	refuses("no node ID", func(cfg *elector.Config) { cfg.NodeID = "" })
-	refuses("the same, with a `Codec` that needs none", func(cfg *elector.Config) { cfg.NodeID, cfg.Codec = "", nameless{} })
+	refuses("the same, with a `Codec` that does not need it", func(cfg *elector.Config) { cfg.NodeID, cfg.Codec = "", nameless{} })
 	refuses("a node ID of 1,025 bytes", func(cfg *elector.Config) { cfg.NodeID = long(1024) })
 	refuses("a node ID that is not UTF-8", func(cfg *elector.Config) { cfg.NodeID = "\xff" })
 	refuses("an address of 1,025 bytes", func(cfg *elector.Config) { cfg.Address = long(1024) })
@@ -154,7 +154,7 @@ func groupSection(t *testing.T) section {
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
 	led := etcdtest.Take(t, won, "a win")
-	s.left = "the `Run` goes on leading"
+	s.left = "the `Run` continues to lead"
 	s.lives = func(t *testing.T) { require.NoError(t, led.Err()) }
 	run := func(tried, name string, ctx context.Context, lead func(context.Context, *elector.Leadership) error, want error) {
 		s.rows = append(s.rows, row{tried: tried, op: "run", election: name, want: []error{want}, try: func() error { return running.Run(ctx, name, lead) }})

@@ -35,7 +35,7 @@ func guardSection(t *testing.T) section {
 	cancel()
 
 	s := st.section("txn: guarded operations", "`Then` of `Leadership.Txn` unless said otherwise; limits are etcd's defaults (128 operations, 1.5 MiB).")
-	s.left = "the tenure goes on, and a guarded write of its own is carried out"
+	s.left = "the tenure continues, and a guarded write of its own is applied"
 	s.lives = func(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.True(t, l.Holds(0))
@@ -157,8 +157,8 @@ func txnSection(t *testing.T) section {
 	require.NoError(t, err)
 	other := txn.Entry{Election: st.Election, Lease: 5}
 
-	s := st.section("txn: the transactions of the protocol", "For those who build on them: they take what they are given for checked, and etcd decides.")
-	s.left = "the candidate that stood there still stands"
+	s := st.section("txn: the transactions of the protocol", "For programs that use them directly: they do not check their arguments, and etcd decides.")
+	s.left = "the candidate that was queued is still queued"
 	s.lives = func(t *testing.T) {
 		resp, err := st.Admin.Get(st.Ctx, entry.Key())
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func txnSection(t *testing.T) section {
 			}
 			return err
 		}, result: func() string { return "the place it has, `Adopted`" }},
-		row{tried: "`EnterAlone` beside a candidate", sent: 1, want: []error{eldest.ErrNotElected}, try: func() error {
+		row{tried: "`EnterAlone` while there is another candidate", sent: 1, want: []error{eldest.ErrNotElected}, try: func() error {
 			return second(queue.EnterAlone(st.Ctx, st.Client, other))
 		}},
 		row{tried: "`Proclaim` with a token that is not the key's", sent: 1, want: []error{eldest.ErrDeposed}, try: func() error {

@@ -30,7 +30,7 @@ func leaseSection(t *testing.T) section {
 	cancel()
 
 	s := st.section("lease", "A default etcd: election timeout 1 s, so its shortest lease is 2 s. `Open` unless said otherwise.")
-	s.left = "a session that was there before still lives"
+	s.left = "a session that was opened before is alive"
 	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
 	open := func(tried string, change func(*lease.Config)) {
 		s.rows = append(s.rows, row{tried: tried, op: "open session", want: errInvalid, try: func() error {
@@ -88,7 +88,7 @@ func leaseSection(t *testing.T) section {
 		row{tried: "`Resume`: a negative lease", op: "resume session", want: errInvalid, try: func() error {
 			return second(lease.Resume(st.Ctx, lease.Config{Lease: st.Client}, -5))
 		}},
-		row{tried: "`Resume`: a lease that is gone", op: "resume session", want: []error{eldest.ErrSessionLost}, try: func() error {
+		row{tried: "`Resume`: a lease that does not exist", op: "resume session", want: []error{eldest.ErrSessionLost}, try: func() error {
 			return second(lease.Resume(st.Ctx, lease.Config{Lease: st.Client}, gone.ID))
 		}},
 	)

@@ -45,8 +45,8 @@ func permissionSection(t *testing.T) section {
 	session := st.session()
 	l := st.leader(st.candidate(session))
 
-	s := st.section("Permission denied", "A user of etcd who may stand in the election orders and write the key data, and nothing else.")
-	s.left = "the session lives, and the tenure in orders goes on, with a guarded write of data"
+	s := st.section("Permission denied", "A user of etcd that may campaign in the election orders and write the key data, and nothing else.")
+	s.left = "the session is alive, and the tenure in orders continues, with a guarded write of data"
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())
@@ -108,8 +108,8 @@ func spaceSection(t *testing.T) section {
 			break
 		}
 	}
-	s := st.section("No space", "An etcd whose quota is used up. Its own error does not say whether the write that it refuses was the one that overstepped the quota, which is carried out.")
-	s.left = "the session lives, and the tenure goes on, with a guarded read"
+	s := st.section("No space", "An etcd whose quota is used up. Its error does not show whether the refused write was the one that exceeded the quota, which is applied.")
+	s.left = "the session is alive, and the tenure continues, with a guarded read"
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())

@@ -14,7 +14,7 @@ import (
 // resolverSection: configs, and targets.
 func resolverSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	s := st.section("resolver", "gRPC tells the caller what `Build` returns.")
+	s := st.section("resolver", "gRPC returns the error of `Build` to the caller.")
 	refuses := func(tried string, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: "resolve", want: errInvalid, try: try})
 	}

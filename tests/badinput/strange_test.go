@@ -31,9 +31,9 @@ func strangeSection(t *testing.T) section {
 	})
 
 	s := st.section("Strange keys in an election's range",
-		"Put there by hand before anybody stands. No error: they are ignored, and reported by hooks. Etcd's own package takes each of them for a candidate and waits behind it.")
+		"Put by hand before there is a candidate. No error: they are ignored, and reported by hooks. etcd's own package takes each of them for a candidate and waits behind it.")
 	s.sent = nil // row 21 shows how many requests it takes to read past them
-	s.left = "the session lives"
+	s.left = "the session is alive"
 	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
 	for _, key := range []struct{ what, key string }{
 		{"a key that names no lease", "/notes"},
@@ -87,7 +87,7 @@ func strangeSection(t *testing.T) section {
 			_, err = st.Admin.Delete(st.Ctx, name)
 			return err
 		}, result: func() string {
-			return "an observer sees nobody lead, a candidate wins, the queue has that candidate alone; `Hooks.Foreign` was told"
+			return "an observer sees no leader, a candidate wins, the queue has that candidate alone; `Hooks.Foreign` was called"
 		}})
 	}
 	byHand := eldest.Candidate{Key: st.Election + "/2a"}
@@ -144,8 +144,8 @@ func observeSection(t *testing.T) section {
 	late := ended.Subscribe()
 	_, _ = late.Next(st.Ctx) // the newest state, if there was one
 
-	s := st.section("observe", "Nobody leads.")
-	s.left = "another observer goes on observing"
+	s := st.section("observe", "No candidate leads.")
+	s.left = "another observer continues to observe"
 	s.lives = func(t *testing.T) { require.Equal(t, eldest.Nobody, o.State().Kind) }
 	for _, bad := range badNames {
 		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: bad.name, want: errInvalid, try: func() error {
@@ -175,14 +175,14 @@ func observeSection(t *testing.T) section {
 	ask("`LeaderOf`: no client", "leader", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, nil, st.Election)) })
 	ask("`LeaderOf`: a nil `*clientv3.Client`", "leader", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, none, st.Election)) })
 	ask("`LeaderOf`: a nested name", "leader", "orders/eu", eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, "orders/eu")) })
-	ask("`LeaderOf`, and nobody leads", "leader", st.Election, eldest.ErrNoLeader, 1, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, st.Election)) })
+	ask("`LeaderOf` without a leader", "leader", st.Election, eldest.ErrNoLeader, 1, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, st.Election)) })
 	ask("`Queue`: no context", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(absent, st.Client, nil, st.Election)) })
 	ask("`Queue`: no client", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, nil, nil, st.Election)) })
 	ask("`Queue`: an empty name", "queue", "", eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, st.Client, nil, "")) })
 	ask("`Subscription.Next`: no context", "observe", st.Election, eldest.ErrInvalid, 0, func() error { return second(looking.Next(absent)) })
 	ask("`Next` of an observer that was closed", "observe", st.Election, eldest.ErrClosed, 0, func() error { return second(late.Next(st.Ctx)) })
 	s.rows = append(s.rows,
-		row{tried: "`Queue`, and nobody stands", sent: 1, try: func() error { return second(observe.Queue(st.Ctx, st.Client, nil, st.Election)) },
+		row{tried: "`Queue` without candidates", sent: 1, try: func() error { return second(observe.Queue(st.Ctx, st.Client, nil, st.Election)) },
 			result: func() string { return "an empty queue" }},
 		row{tried: "`Close` twice", try: func() error { ended.Close(); return nil }},
 	)

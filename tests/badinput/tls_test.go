@@ -69,7 +69,7 @@ func tlsSection(t *testing.T) section {
 	plain := start("plain", "follower", a.Issue("follower"), always)
 	plain.becomes(st, elector.Following)
 
-	s := st.section("curator: TLS", "Each node's certificate is for its node ID, and it wants the same of the leader that it forwards to. Counted is how often the handler was called.")
+	s := st.section("curator: TLS", "Each node's certificate is for its node ID, and it requires the same of the leader to which it forwards. The count is how often the handler was called.")
 	s.left = "a follower with a good certificate still reaches its leader"
 	s.revision, s.counted = nil, "handled"
 	s.sent = func() (n int) {
@@ -93,7 +93,7 @@ func tlsSection(t *testing.T) section {
 		}})
 	}
 	refused("the leader's certificate is another node's", misled, codes.Unavailable, "certificate")
-	refused("the leader's certificate is from an authority that nobody knows", strange, codes.Unavailable, "certificate")
+	refused("the leader's certificate is from an unknown authority", strange, codes.Unavailable, "certificate")
 	refused("the leader speaks no TLS", plain, codes.Unavailable, "can be retried")
 	_, token, ok := leader.Status().Own()
 	require.True(t, ok)

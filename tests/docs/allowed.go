@@ -34,10 +34,10 @@ func harmless(file *syntax.File) []string {
 			}
 			name := node.Args[0].Lit()
 			if !slices.Contains(allowed, name) && !defined[name] {
-				faults = append(faults, fmt.Sprintf("%q is none of the commands that a page may have run: say not-run", name))
+				faults = append(faults, fmt.Sprintf("%q is not a command that a page may run: mark the block not-run", name))
 			}
 			if name == "go" && (len(node.Args) < 2 || !slices.Contains(goMay, node.Args[1].Lit())) {
-				faults = append(faults, "go may "+strings.Join(goMay, ", ")+" here: say not-run")
+				faults = append(faults, "go may "+strings.Join(goMay, ", ")+" here: mark the block not-run")
 			}
 		case *syntax.Redirect:
 			if node.Op == syntax.RdrOut || node.Op == syntax.AppOut || node.Op == syntax.RdrAll || node.Op == syntax.AppAll {

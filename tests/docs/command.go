@@ -81,7 +81,7 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 func (r *Repository) script(ctx context.Context, text string, eldest *Command, run bool) []string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
-		return []string{"it is no shell: " + err.Error()}
+		return []string{"it is not valid shell: " + err.Error()}
 	}
 	var faults []string
 	if run {

@@ -50,7 +50,7 @@ func excerpt(part, whole string) error {
 		run = append(run, line)
 	}
 	if !found {
-		return fmt.Errorf("the block has no line of it")
+		return fmt.Errorf("the block contains no line of the file")
 	}
 	return flush()
 }

@@ -37,7 +37,7 @@ func (r *Repository) Links(p *Page) []Fault {
 	for _, l := range p.Links {
 		if external(l.Target) {
 			if u, _ := url.Parse(l.Target); u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "mailto" {
-				faults = append(faults, p.fault(l.Line, "link", "%s is no address that a reader can follow", l.Target))
+				faults = append(faults, p.fault(l.Line, "link", "%s is not an address that a reader can open", l.Target))
 			}
 			continue
 		}
@@ -81,7 +81,7 @@ func (r *Repository) leads(p *Page, target string) string {
 	}
 	m := lines.FindStringSubmatch(anchor)
 	if m == nil {
-		return "an anchor of a file that is no page is #L and a line"
+		return "the anchor of a file that is not a page must be #L and a line number"
 	}
 	text, err := r.text(file)
 	if err != nil {

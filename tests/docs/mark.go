@@ -33,7 +33,7 @@ func readMark(info string) (m mark, err error) {
 		return m, err
 	}
 	if len(words) == 0 {
-		return m, fmt.Errorf("a block must say what it is")
+		return m, fmt.Errorf("a block must have a language")
 	}
 	m.language = words[0]
 	texts := map[string]*string{"file": &m.file, "not-run": &m.notRun, "import": &m.imports, "with": &m.with}
@@ -43,7 +43,7 @@ func readMark(info string) (m mark, err error) {
 		case word == "any-order":
 			m.anyOrder = true
 		case texts[name] == nil:
-			return m, fmt.Errorf("%q is nothing that a block can say", word)
+			return m, fmt.Errorf("%q cannot be in the first line of a block", word)
 		case value == "":
 			return m, fmt.Errorf("%s= has no value", name)
 		default:
@@ -63,7 +63,7 @@ func readMark(info string) (m mark, err error) {
 func (r *Repository) Marks(p *Page) (blocks []marked, faults []Fault) {
 	for _, b := range p.Blocks {
 		if !b.Fenced {
-			faults = append(faults, p.fault(b.Line, "mark", "an indented block cannot say what it is: fence it"))
+			faults = append(faults, p.fault(b.Line, "mark", "an indented block cannot have a language: fence it"))
 			continue
 		}
 		m, err := readMark(b.Info)

@@ -29,7 +29,7 @@ var electionRows = []behaviour{
 		},
 	},
 	{
-		what: "campaigns are won in the order of their keys, one at a time, when those before are gone",
+		what: "campaigns are won in the order of their keys, one at a time, when the older keys are deleted",
 		holds: func(s *stage) {
 			var won []<-chan error
 			var es []election
@@ -54,7 +54,7 @@ var electionRows = []behaviour{
 		},
 	},
 	{
-		what: "a campaign whose context ends returns that error, bare, and its key is gone",
+		what: "a campaign whose context ends returns that error, unwrapped, and its key is deleted",
 		holds: func(s *stage) {
 			_, leader := s.election()
 			s.lead(leader, "leader")
@@ -78,7 +78,7 @@ var electionRows = []behaviour{
 		},
 	},
 	{
-		what: "where session and campaign have one context, its end takes the key away as well",
+		what: "if session and campaign have one context, its end deletes the key as well",
 		holds: func(s *stage) {
 			_, leader := s.election()
 			s.lead(leader, "leader")
@@ -144,7 +144,7 @@ var electionRows = []behaviour{
 		},
 	},
 	{
-		what: "Leader returns the leader's key, and ErrElectionNoLeader where nobody stands",
+		what: "Leader returns the leader's key, and ErrElectionNoLeader if there is no candidate",
 		holds: func(s *stage) {
 			made, e := s.election()
 			_, err := e.Leader(s.ctx)
@@ -179,7 +179,7 @@ var electionRows = []behaviour{
 		},
 	},
 	{
-		what: "a session that is orphaned while its campaign waits goes on waiting",
+		what: "a campaign continues to wait when its session is orphaned",
 		holds: func(s *stage) {
 			_, leader := s.election()
 			s.lead(leader, "leader")

@@ -35,21 +35,21 @@ func brokenReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnRespo
 // ghostRows are about lost replies and broken networks.
 var ghostRows = []behaviour{
 	{
-		what:   "a campaign whose reply is lost, and then given up, leaves no key in the line",
-		theirs: "a ghost holds up the line",
+		what:   "a campaign that is given up after its reply was lost leaves no key in the queue",
+		theirs: "an orphaned key blocks the queue",
 		holds: func(s *stage) {
 			made := s.sessionOn(s.meddled(lostReply), options{})
 			e := s.newElection(made, s.name)
 			err := e.Campaign(s.within(shortly), "ghost")
 			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
-			s.check(len(s.line()) == 0, "a ghost holds up the line")
+			s.check(len(s.line()) == 0, "an orphaned key blocks the queue")
 			err, ok := comes(s.bystander(s.within(s.soon)), patience)
-			s.check(ok && err == nil, "a ghost holds up the line")
+			s.check(ok && err == nil, "an orphaned key blocks the queue")
 			s.check(!isDone(made.Done()), "its session has ended")
 		},
 	},
 	{
-		what:   "a campaign whose reply is lost goes on, and wins with the key that it has",
+		what:   "a campaign whose reply is lost continues, and wins with its key",
 		theirs: "it gives up: rpc error: code = Unavailable",
 		holds: func(s *stage) {
 			made := s.sessionOn(s.meddled(brokenReply), options{})
@@ -60,18 +60,18 @@ var ghostRows = []behaviour{
 		},
 	},
 	{
-		what:   "a lock whose reply is lost, and then given up, is not held by a ghost",
-		theirs: "a ghost holds the mutex",
+		what:   "a lock that is given up after its reply was lost is not held by an orphaned key",
+		theirs: "an orphaned key holds the mutex",
 		holds: func(s *stage) {
 			m := s.newMutex(s.sessionOn(s.meddled(lostReply), options{}), s.name)
 			err := m.Lock(s.within(shortly))
 			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
 			other := s.newMutex(s.session(options{}), s.name)
-			s.check(other.Lock(s.within(s.soon)) == nil, "a ghost holds the mutex")
+			s.check(other.Lock(s.within(s.soon)) == nil, "an orphaned key holds the mutex")
 		},
 	},
 	{
-		what:   "a campaign that is cancelled while etcd cannot be reached returns, and its key goes when it can",
+		what:   "a campaign that is cancelled while etcd cannot be reached returns, and its key is deleted when etcd can be reached",
 		theirs: "it does not return",
 		holds: func(s *stage) {
 			_, leader := s.election()

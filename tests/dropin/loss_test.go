@@ -42,14 +42,14 @@ func (s *stage) told(lose func(waiter session)) {
 	result := s.queue(s.within(patience), made, e, "waiter")
 	lose(made)
 	err, ok := comes(result, s.soon)
-	s.check(ok, "it waits on")
+	s.check(ok, "it continues to wait")
 	s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
 }
 
 // lossRows are about keys and leases that are lost.
 var lossRows = []behaviour{
 	{
-		what:   "who waits and has lost its key does not win when its turn comes",
+		what:   "a waiter that has lost its key does not win when it would be the oldest",
 		theirs: "it leads without a key",
 		holds: func(s *stage) {
 			_, leader := s.election()
@@ -59,14 +59,14 @@ var lossRows = []behaviour{
 			s.delete(s.keyOf(made))
 			s.valid(leader.Resign(s.ctx))
 			err, ok := comes(result, patience)
-			s.check(ok, "it waits on")
+			s.check(ok, "it continues to wait")
 			s.check(err != nil, "it leads without a key")
 			s.check(e.Key() == "", "it has a key")
 		},
 	},
 	{
-		what:   "who waits and has lost its key is told at once, with ErrElectionNotLeader",
-		theirs: "it waits on",
+		what:   "a waiter that has lost its key returns at once, with ErrElectionNotLeader",
+		theirs: "it continues to wait",
 		holds: func(s *stage) {
 			s.told(func(made session) {
 				s.delete(s.keyOf(made))
@@ -74,8 +74,8 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "who waits and has lost its lease is told at once, and never wins",
-		theirs: "it waits on",
+		what:   "a waiter that has lost its lease returns at once, and never wins",
+		theirs: "it continues to wait",
 		holds: func(s *stage) {
 			s.told(func(made session) {
 				_, err := s.cli.Revoke(s.ctx, made.Lease())
@@ -84,8 +84,8 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "who waits and has its session closed is told at once, and never wins",
-		theirs: "it waits on",
+		what:   "a waiter whose session is closed returns at once, and never wins",
+		theirs: "it continues to wait",
 		holds: func(s *stage) {
 			s.told(func(made session) {
 				s.valid(made.Close())
@@ -93,8 +93,8 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "who is resigned while it waits is not elected later",
-		theirs: "it waits on",
+		what:   "a waiter that is resigned is not elected later",
+		theirs: "it continues to wait",
 		holds: func(s *stage) {
 			s.told(func(made session) {
 				resp, err := s.cli.Get(s.ctx, s.keyOf(made))
@@ -107,19 +107,19 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "a leader whose key is taken away has its session ended",
-		theirs: "nothing tells it",
+		what:   "the session of a leader whose key is deleted ends",
+		theirs: "it is not notified",
 		holds: func(s *stage) {
 			made, e := s.election()
 			s.lead(e, "leader")
 			s.delete(e.Key())
-			s.check(ended(made.Done(), s.soon), "nothing tells it")
+			s.check(ended(made.Done(), s.soon), "it is not notified")
 			s.check(ended(made.Ctx().Done(), s.soon), "its context lives on")
 			s.check(is(e.Proclaim(s.ctx, "v"), s.errNotLeader), "it proclaims")
 		},
 	},
 	{
-		what:   "a key that is put by hand without a lease still goes with its session",
+		what:   "a key that is put by hand without a lease is still deleted with its session",
 		theirs: "it stays for ever",
 		holds: func(s *stage) {
 			leading, leader := s.election()
@@ -174,8 +174,8 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "a resignation under a dead context can be made again",
-		theirs: "it leads still",
+		what:   "a resignation under a context that has ended can be repeated",
+		theirs: "it still leads",
 		holds: func(s *stage) {
 			_, e := s.election()
 			s.lead(e, "leader")
@@ -183,23 +183,23 @@ var lossRows = []behaviour{
 			cancel()
 			s.check(is(e.Resign(dead), context.Canceled), "the first time it returns something else")
 			s.check(e.Resign(s.ctx) == nil, "the second time it fails")
-			s.check(len(s.line()) == 0, "it leads still")
+			s.check(len(s.line()) == 0, "it still leads")
 		},
 	},
 	{
-		what:   "a leader whose resignation got no answer does not lead on without its key",
-		theirs: "nothing tells it",
+		what:   "a leader whose resignation got no answer does not continue to lead without its key",
+		theirs: "it is not notified",
 		holds: func(s *stage) {
 			made, e := s.unanswered(true)
 			s.check(len(s.line()) == 0, "INVALID: the request was not carried out")
 			_, next := s.election()
 			s.lead(next, "next")
-			s.check(ended(made.Done(), s.soon), "nothing tells it")
+			s.check(ended(made.Done(), s.soon), "it is not notified")
 			s.check(e.Resign(s.ctx) == nil && len(s.line()) == 1, "it cannot resign again")
 		},
 	},
 	{
-		what:   "a leader whose resignation was not sent leads on, and can resign again",
+		what:   "a leader whose resignation was not sent continues to lead, and can resign again",
 		theirs: "it cannot resign again",
 		holds: func(s *stage) {
 			made, e := s.unanswered(false)
@@ -211,17 +211,17 @@ var lossRows = []behaviour{
 		},
 	},
 	{
-		what:   "a leader whose resignation was not sent has its session ended when its key is taken away",
-		theirs: "nothing tells it",
+		what:   "the session of a leader whose resignation was not sent ends when its key is deleted",
+		theirs: "it is not notified",
 		holds: func(s *stage) {
 			made, _ := s.unanswered(false)
 			s.delete(s.keyOf(made))
-			s.check(ended(made.Done(), s.soon), "nothing tells it")
+			s.check(ended(made.Done(), s.soon), "it is not notified")
 		},
 	},
 	{
-		what:   "a leader whose further campaign fails leads on, and can say so",
-		theirs: "it has forgotten that it leads",
+		what:   "a leader whose further campaign fails continues to lead, and can proclaim",
+		theirs: "it cannot proclaim",
 		holds: func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
 			cli := s.meddled(func(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
@@ -235,7 +235,7 @@ var lossRows = []behaviour{
 			s.lead(e, "one")
 			s.check(is(e.Campaign(ctx, "two"), context.Canceled), "the campaign returns something else")
 			s.check(len(s.line()) == 1, "its key is gone")
-			s.check(e.Proclaim(s.ctx, "three") == nil, "it has forgotten that it leads")
+			s.check(e.Proclaim(s.ctx, "three") == nil, "it cannot proclaim")
 			s.check(e.Resign(s.ctx) == nil && len(s.line()) == 0, "it cannot resign")
 		},
 	},

@@ -10,7 +10,7 @@ import (
 // owns asks etcd whether a mutex is held.
 func (s *stage) owns(m mutex) bool {
 	resp, err := s.cli.Txn(s.ctx).If(m.IsOwner()).Commit()
-	s.check(err == nil, "etcd does not take the comparison: %v", err)
+	s.check(err == nil, "etcd refuses the comparison: %v", err)
 	return resp.Succeeded
 }
 
@@ -45,7 +45,7 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what: "TryLock locks what is free, and returns ErrLocked of what is not",
+		what: "TryLock locks a free mutex, and returns ErrLocked for one that is held",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			_, other := s.mutex()
@@ -59,8 +59,8 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what:   "TryLock that fails has not stood in the line",
-		theirs: "it has stood in the line",
+		what:   "TryLock that fails was not queued",
+		theirs: "it was queued",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
@@ -76,11 +76,11 @@ var mutexRows = []behaviour{
 			s.valid(err)
 			told, ok := comes(changes, patience)
 			s.check(ok && len(told.Events) > 0, "INVALID: no change is told of")
-			s.check(string(told.Events[0].Kv.Key) == marker, "it has stood in the line")
+			s.check(string(told.Events[0].Kv.Key) == marker, "it was queued")
 		},
 	},
 	{
-		what: "what a session has locked it can lock again, by the same mutex or another one of the prefix",
+		what: "a session can lock again what it has locked, by the same mutex or another one of the prefix",
 		holds: func(s *stage) {
 			made, m := s.mutex()
 			other := s.newMutex(made, s.name)
@@ -93,7 +93,7 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what: "Unlock of what is not locked is ErrLockReleased",
+		what: "Unlock of a mutex that is not locked is ErrLockReleased",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.check(is(m.Unlock(s.ctx), s.errReleased), "before the first time it is something else")
@@ -104,7 +104,7 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what: "a lock whose context ends returns that error, bare, and its key is gone",
+		what: "a lock whose context ends returns that error, unwrapped, and its key is deleted",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
@@ -122,7 +122,7 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what: "who waits for a mutex and has lost its key gets ErrSessionExpired when its turn comes, or before",
+		what: "a waiter for a mutex that has lost its key gets ErrSessionExpired when it would be the oldest, or before",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
@@ -136,8 +136,8 @@ var mutexRows = []behaviour{
 		},
 	},
 	{
-		what:   "who waits for a mutex and has lost its lease gets ErrSessionExpired at once",
-		theirs: "it waits on",
+		what:   "a waiter for a mutex that has lost its lease gets ErrSessionExpired at once",
+		theirs: "it continues to wait",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
@@ -147,13 +147,13 @@ var mutexRows = []behaviour{
 			_, err := s.cli.Revoke(s.ctx, second.Lease())
 			s.valid(err)
 			err, ok := comes(result, s.soon)
-			s.check(ok, "it waits on")
+			s.check(ok, "it continues to wait")
 			s.check(is(err, s.errExpired), "it returns %v", err)
 		},
 	},
 	{
-		what:   "Unlock takes away what was locked, and nothing that the session has locked since",
-		theirs: "the later lock is gone",
+		what:   "Unlock deletes the key of its lock, and not that of a later lock of the session",
+		theirs: "the later lock is deleted",
 		holds: func(s *stage) {
 			made, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
@@ -161,12 +161,12 @@ var mutexRows = []behaviour{
 			later := s.newMutex(made, s.name)
 			s.valid(later.Lock(s.ctx))
 			s.check(m.Unlock(s.ctx) == nil, "error")
-			s.check(s.owns(later), "the later lock is gone")
+			s.check(s.owns(later), "the later lock is deleted")
 		},
 	},
 	{
 		what:   "IsOwner of a mutex that was never locked is false",
-		theirs: "etcd does not take the comparison",
+		theirs: "etcd refuses the comparison",
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.check(!s.owns(m), "it owns it")

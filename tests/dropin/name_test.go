@@ -21,7 +21,7 @@ var nameRows = []behaviour{
 		},
 	},
 	{
-		what:   "an election does not see those whose names start with its own and a slash",
+		what:   "an election does not include elections whose names start with its own and a slash",
 		theirs: "the leader of another election is taken for its own",
 		holds: func(s *stage) {
 			made := s.session(options{})
@@ -39,7 +39,7 @@ var nameRows = []behaviour{
 		},
 	},
 	{
-		what:   "a resumed election has the prefix of NewElection, and sees no neighbours",
+		what:   "a resumed election has the prefix of NewElection, and does not include its neighbours",
 		theirs: "a neighbour is taken for the leader",
 		holds: func(s *stage) {
 			neighbour := s.newElection(s.session(options{}), s.name+"-neighbour")

@@ -53,7 +53,7 @@ func (s *stage) far() (host *etcdtest.Host, leader election, values <-chan *clie
 // observeRows are about observers.
 var observeRows = []behaviour{
 	{
-		what: "Observe gives the present leader without a further event",
+		what: "Observe returns the current leader without a further event",
 		holds: func(s *stage) {
 			_, e := s.election()
 			s.lead(e, "present")
@@ -61,7 +61,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what: "Observe gives every value that a leader proclaims to who keeps up, in their order",
+		what: "Observe returns every value that a leader proclaims, in order, to a reader that keeps up",
 		holds: func(s *stage) {
 			_, e := s.election()
 			s.lead(e, "0")
@@ -78,7 +78,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what: "Observe waits where nobody leads, and follows from leader to leader",
+		what: "Observe waits while no candidate leads, and follows from leader to leader",
 		holds: func(s *stage) {
 			_, one := s.election()
 			second, two := s.election()
@@ -123,7 +123,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what:   "Observe goes on behind a compaction",
+		what:   "Observe continues after a compaction",
 		theirs: "the channel is closed",
 		holds: func(s *stage) {
 			s.own()
@@ -141,7 +141,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what: "Observe goes on behind a partition",
+		what: "Observe continues after a partition",
 		holds: func(s *stage) {
 			host, e, values := s.far()
 			s.watches(e, values)
@@ -153,7 +153,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what: "Observe goes on behind a network that swallowed everything for a while",
+		what: "Observe continues after a network that dropped everything for a while",
 		holds: func(s *stage) {
 			host, e, values := s.far()
 			s.watches(e, values)
@@ -165,7 +165,7 @@ var observeRows = []behaviour{
 		},
 	},
 	{
-		what:   "Observe goes on when the member that it listens to is stopped",
+		what:   "Observe continues when the member of its watch is stopped",
 		theirs: "no value comes",
 		holds: func(s *stage) {
 			// Slow enough that etcd keeps its leader on a busy machine.

@@ -33,7 +33,7 @@ func (kv *slowReader) Get(ctx context.Context, key string, opts ...clientv3.OpOp
 // sharedRows are about handles, sessions and leases that are shared.
 var sharedRows = []behaviour{
 	{
-		what:   "of two campaigns of one election that wait, the end of one leaves the other its place",
+		what:   "if one of two waiting campaigns of one election ends, the other keeps its position",
 		theirs: "the other one leads without a key",
 		holds: func(s *stage) {
 			_, leader := s.election()
@@ -48,7 +48,7 @@ var sharedRows = []behaviour{
 			s.check(ok && is(err, context.Canceled), "the first one returns %v", err)
 			s.valid(leader.Resign(s.ctx))
 			err, ok = comes(second, s.soon)
-			s.check(ok, "the other one waits on")
+			s.check(ok, "the other one continues to wait")
 			s.check(len(s.line()) == 1, "the other one leads without a key")
 			s.check(err == nil, "the other one returns %v", err)
 			s.check(e.Key() == s.keyOf(made) && e.Proclaim(s.ctx, "w") == nil, "it does not lead")
@@ -56,8 +56,8 @@ var sharedRows = []behaviour{
 		},
 	},
 	{
-		what:   "where one of two campaigns of an election has won, the late end of the other one takes nothing away",
-		theirs: "the leader's key is gone",
+		what:   "if one of two campaigns of an election has won, the later end of the other deletes nothing",
+		theirs: "the leader's key is deleted",
 		holds: func(s *stage) {
 			cli := s.cluster.Client(s.T)
 			kv := &slowReader{KV: cli.KV}
@@ -79,7 +79,7 @@ var sharedRows = []behaviour{
 			_, ok = comes(first, patience)
 			s.check(ok, "the first one does not return")
 			time.Sleep(while)
-			s.check(s.has(s.keyOf(made)), "the leader's key is gone")
+			s.check(s.has(s.keyOf(made)), "the leader's key is deleted")
 			s.check(!isDone(made.Done()) && e.Key() != "" && e.Proclaim(s.ctx, "w") == nil, "it does not lead")
 		},
 	},
@@ -130,7 +130,7 @@ var sharedRows = []behaviour{
 		},
 	},
 	{
-		what: "a resumed leadership goes over to the session's own lease with the first proclaim",
+		what: "a resumed leadership moves to the session's own lease with the first proclaim",
 		holds: func(s *stage) {
 			made, e := s.election()
 			s.lead(e, "one")
@@ -147,8 +147,8 @@ var sharedRows = []behaviour{
 		},
 	},
 	{
-		what:   "a resumed leader, once it has proclaimed, has its session ended when its key is taken away",
-		theirs: "nothing tells it",
+		what:   "the session of a resumed leader that has proclaimed ends when its key is deleted",
+		theirs: "it is not notified",
 		holds: func(s *stage) {
 			made, e := s.election()
 			s.lead(e, "one")
@@ -158,11 +158,11 @@ var sharedRows = []behaviour{
 			s.check(r.Proclaim(s.ctx, "two") == nil, "error")
 			s.check(!isDone(heir.Done()), "its session has ended")
 			s.delete(e.Key())
-			s.check(ended(heir.Done(), s.soon), "nothing tells it")
+			s.check(ended(heir.Done(), s.soon), "it is not notified")
 		},
 	},
 	{
-		what: "ResumeElection with a key that is no candidate's proclaims it and resigns it",
+		what: "ResumeElection with a key that is not a candidate's can proclaim and resign it",
 		holds: func(s *stage) {
 			made := s.session(options{})
 			resp, err := s.cli.Put(s.ctx, s.name+"/leader", "v", clientv3.WithLease(made.Lease()))
@@ -173,7 +173,7 @@ var sharedRows = []behaviour{
 		},
 	},
 	{
-		what: "NewSession with the lease -1 gives a session that is done, which can ask who leads, and no error",
+		what: "NewSession with the lease -1 returns a session that is done, which can read the leader, and no error",
 		holds: func(s *stage) {
 			_, leader := s.election()
 			s.lead(leader, "v")

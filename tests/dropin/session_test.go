@@ -29,7 +29,7 @@ type contextKey struct{}
 
 var sessionRows = []behaviour{
 	{
-		what: "a session has a lease of 60 s unless WithTTL says otherwise; a TTL that is not positive says nothing",
+		what: "a session has a lease of 60 s unless WithTTL sets another one; a TTL that is not positive is ignored",
 		holds: func(s *stage) {
 			for _, c := range []struct {
 				ttl  []int
@@ -67,7 +67,7 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
-		what: "taking up a lease that is gone gives a session that is done, and no error",
+		what: "NewSession with a lease that does not exist returns a session that is done, and no error",
 		holds: func(s *stage) {
 			made, err := s.newSession(s.cli, options{lease: 12345})
 			s.check(err == nil, "error %v", err)
@@ -79,7 +79,7 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
-		what: "NewSession ends with its context where nobody answers",
+		what: "NewSession ends with its context if etcd does not answer",
 		holds: func(s *stage) {
 			nobody, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()})
 			s.valid(err)
@@ -89,7 +89,7 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
-		what: "Orphan closes Done at once and leaves the lease to itself",
+		what: "Orphan closes Done at once and lets the lease expire",
 		holds: func(s *stage) {
 			made, e := s.election()
 			s.lead(e, "v")
@@ -103,7 +103,7 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
-		what: "Close revokes the lease, and says of one that is gone that it is",
+		what: "Close revokes the lease, and returns an error if it does not exist",
 		holds: func(s *stage) {
 			made, e := s.election()
 			s.lead(e, "v")
@@ -131,7 +131,7 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
-		what: "with WithContext, a client will do that is put together from a KV, a Watcher and a Lease",
+		what: "with WithContext, a client that consists of a KV, a Watcher and a Lease is enough",
 		holds: func(s *stage) {
 			parts := &clientv3.Client{KV: s.cli.KV, Watcher: s.cli.Watcher, Lease: s.cli.Lease}
 			ctx, cancel := context.WithCancel(s.ctx)
@@ -180,7 +180,7 @@ var sessionRows = []behaviour{
 	},
 	{
 		what:   "Done is closed before etcd expires the lease",
-		theirs: "the key went first",
+		theirs: "the key was deleted first",
 		holds: func(s *stage) {
 			// Replies are late: etcd counts a renewal from its sending, and etcd's client package
 			// from the receipt of its reply. The TTL is long enough for renewals with such replies,
@@ -203,7 +203,7 @@ var sessionRows = []behaviour{
 			_, ok := comes(gone, patience)
 			first := isDone(made.Done())
 			s.check(ok, "the lease did not expire")
-			s.check(first, "the key went first")
+			s.check(first, "the key was deleted first")
 		},
 	},
 }

@@ -80,7 +80,7 @@ func run(ctx context.Context, root string, below []string, check bool) error {
 		switch {
 		case err == nil && bytes.Equal(old, content):
 		case check:
-			errs = append(errs, fmt.Errorf("%s is not what its .proto says; run tests/generate/run", name))
+			errs = append(errs, fmt.Errorf("%s differs from its .proto; run tests/generate/run", name))
 		default:
 			fmt.Println(name)
 			errs = append(errs, os.WriteFile(file, content, 0o644))

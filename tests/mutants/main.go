@@ -20,7 +20,7 @@ var (
 	dry     = flag.Bool("check", false, "see whether every patch applies, every test is there and every expectation is specific, and run none")
 	timeout = flag.Duration("timeout", 2*time.Minute, "how long a test may take, building it not counted")
 	jobs    = flag.Int("jobs", 1, "how many mutants at a time, each in a copy of its own")
-	keep    = flag.String("logs", "", "keep what the tests wrote in this `directory`")
+	keep    = flag.String("logs", "", "keep the output of the tests in this `directory`")
 )
 
 func main() {
@@ -95,7 +95,7 @@ func verify(ctx context.Context, out io.Writer, root string, all []*mutant) erro
 	if len(faults) > 0 {
 		return fmt.Errorf("%d of %d mutants cannot be run", len(faults), len(all))
 	}
-	fmt.Fprintf(out, "%d mutants: every patch applies, every test is there, every expectation is one\n", len(all))
+	fmt.Fprintf(out, "%d mutants: every patch applies, every test exists, every expectation is valid\n", len(all))
 	return nil
 }
 

@@ -99,7 +99,7 @@ func parse(text []byte) (*mutant, error) {
 	case !diff:
 		return nil, fmt.Errorf("no diff --git in it")
 	case m.TakesOut == "" || m.Guards == "" || m.Package == "" || m.fails == nil:
-		return nil, fmt.Errorf("the header must say Guards, Takes out, Test and Fails with")
+		return nil, fmt.Errorf("the header must have the lines Guards, Takes out, Test and Fails with")
 	}
 	return m, nil
 }

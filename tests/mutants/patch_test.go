@@ -46,9 +46,9 @@ func TestParseRefuses(t *testing.T) {
 	for what, change := range map[string][3]string{
 		"nothing":             {whole, "", "no diff --git"},
 		"no diff":             {"diff --git", "", "header"},
-		"no test":             {"Test: . TestA\n", "", "must say"},
-		"no guarantee":        {"Guards: G1\n", "", "must say"},
-		"no expectation":      {"Fails with: two at once\n", "", "must say"},
+		"no test":             {"Test: . TestA\n", "", "must have the lines"},
+		"no guarantee":        {"Guards: G1\n", "", "must have the lines"},
+		"no expectation":      {"Fails with: two at once\n", "", "must have the lines"},
 		"a misspelt line":     {"Guards:", "Guard:", "unknown"},
 		"prose":               {"Guards:", "This takes out a\nGuards:", "header"},
 		"no package":          {". TestA", "TestA", "<directory>"},

@@ -298,7 +298,7 @@ var loadRows = []struct {
 	}},
 	{"Milliseconds, median (99 %)", []loadRow{
 		{"without a leader, after one resigned", took("without a leader, after: resigned")},
-		{"until all observers know of a leader", took("all observers have heard of a leader")},
+		{"until all observers have received a leader", took("all observers have heard of a leader")},
 		{"a call, of 1,000 (200) at once", took("a call")},
 	}},
 }

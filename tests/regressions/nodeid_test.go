@@ -42,7 +42,7 @@ func (w *twin) giveUp(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return w.log.says("lease left to expire") }, "the farewell is given up")
 }
 
-const sameID = "WARN another process, or an earlier life of this one, has this node ID"
+const sameID = "WARN another process, or an earlier instance of this node, has this node ID"
 
 // Row 50. Two processes run with one node ID. Neither removes the other's key: not when it starts,
 // and not after a round whose own key was left.

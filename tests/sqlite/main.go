@@ -48,17 +48,17 @@ type node struct {
 }
 
 func main() {
-	election := flag.String("election", "counting", "the election to stand in: the same for all nodes")
-	name := flag.String("node", "", "the name of this node; no other living process may have it")
+	election := flag.String("election", "counting", "the election: the same for all nodes")
+	name := flag.String("node", "", "the name of this node; no other running process may have it")
 	file := flag.String("db", "", "the database: the same file for all nodes")
 	endpoints := flag.String("endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
-	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that died")
+	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that crashed")
 	every := flag.Duration("every", time.Second/2, "how often the leader counts")
 	fenced := flag.Bool("fence", true, "let the database refuse older tokens")
-	step := flag.Bool("step", false, "wait for Enter between the look at leadership and the write")
+	step := flag.Bool("step", false, "wait for Enter between the check of leadership and the write")
 	flag.Parse()
 	if *name == "" || *file == "" || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "which node is this, and where is the database? say --node and --db, and nothing else")
+		fmt.Fprintln(os.Stderr, "--node and --db are required, and no other arguments are allowed")
 		os.Exit(2)
 	}
 	n := node{election: *election, name: *name, file: *file, endpoints: strings.Split(*endpoints, ","), ttl: *ttl, every: *every, fenced: *fenced}
@@ -121,7 +121,7 @@ func (n node) count(ctx, leading context.Context, l *elector.Leadership, ledger 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s leads with token %d and goes on from %d\n", n.name, l.Token(), i)
+	fmt.Printf("%s leads with token %d and continues from %d\n", n.name, l.Token(), i)
 	for {
 		select {
 		case <-leading.Done():
@@ -147,7 +147,7 @@ func (n node) pause(i int64) error {
 	if n.step == nil {
 		return nil
 	}
-	fmt.Printf("%s has looked, it leads; Enter, and it writes %d\n", n.name, i)
+	fmt.Printf("%s has checked that it leads; press Enter, and it writes %d\n", n.name, i)
 	if !n.step.Scan() {
 		return errors.Join(io.EOF, n.step.Err())
 	}

@@ -31,15 +31,15 @@ func TestRequirement19PausedLeader(t *testing.T) {
 				}, more...)...)
 			}
 			a := node("a", "--step")
-			older := a.until(`^a leads with token (\d+) and goes on from 0$`)
-			a.until(`^a has looked, it leads; Enter, and it writes (1)$`)
+			older := a.until(`^a leads with token (\d+) and continues from 0$`)
+			a.until(`^a has checked that it leads; press Enter, and it writes (1)$`)
 			a.enter()
 			a.until(`^a wrote (1)$`)
-			a.until(`^a has looked, it leads; Enter, and it writes (2)$`)
+			a.until(`^a has checked that it leads; press Enter, and it writes (2)$`)
 			a.stop()
 
 			b := node("b", "--ttl", "30s") // no fault happens to this node
-			newer := b.until(`^b leads with token (\d+) and goes on from 1$`)
+			newer := b.until(`^b leads with token (\d+) and continues from 1$`)
 			b.until(`^b wrote (3)$`)
 			a.enter()
 			a.signal(syscall.SIGCONT)

@@ -35,7 +35,7 @@ type Router[S any, P Peer] struct {
 // must not block. Its error is why calls cannot be forwarded to that leader.
 func New[S any, P Peer](connect func(elector.Leader) (P, error)) *Router[S, P] {
 	r := &Router[S, P]{connect: connect}
-	r.Unknown(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
+	r.Unknown(fmt.Errorf("%w: Run is not running", eldest.ErrClosed))
 	return r
 }
 
@@ -189,7 +189,7 @@ func (r *Router[S, P]) Now() *Route[S, P] {
 func (r *Router[S, P]) Reader() *latest.Reader[*Route[S, P]] { return r.cell.Reader() }
 
 // ErrWaitLimit is the end of a wait that has reached its own limit.
-var ErrWaitLimit = errors.New("waited long enough")
+var ErrWaitLimit = errors.New("the wait limit has been reached")
 
 // briefly is how much later this node may receive a tenure than the node that forwarded the call.
 const briefly = time.Second
@@ -241,7 +241,7 @@ func (r *Router[S, P]) FollowStatus(ctx context.Context, watch *elector.Watch) e
 		}
 		switch leader, follows := s.Leader(); {
 		case s.Role() == elector.Leading:
-			r.Unknown(fmt.Errorf("%w: the tenure of this node begins or ends", eldest.ErrNoLeader))
+			r.Unknown(fmt.Errorf("%w: the tenure of this node is beginning or ending", eldest.ErrNoLeader))
 		case follows:
 			r.Follow(leader)
 		case s.Reason() != nil:

@@ -25,7 +25,7 @@ type Record_Method int32
 
 const (
 	Record_METHOD_UNSPECIFIED Record_Method = 0
-	// A tenure begins to serve. Only token and leader_key are filled in.
+	// A tenure begins to serve. Only token and leader_key are set.
 	Record_METHOD_OPEN   Record_Method = 1
 	Record_METHOD_PUT    Record_Method = 2
 	Record_METHOD_APPEND Record_Method = 3
@@ -83,8 +83,8 @@ type PutRequest struct {
 	// Not empty.
 	Key   string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	Value []byte `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
-	// The condition: the revision that the key must have, as read in Item.revision; 0:
-	// the key must not be there. Without the field there is no condition.
+	// The condition: the revision that the key must have, as in Item.revision; 0 if the key must not
+	// exist. Without this field there is no condition.
 	ExpectedRevision *int64 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -197,7 +197,7 @@ type AppendRequest struct {
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Not empty.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// What is added.
+	// The bytes to add.
 	Value         []byte `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,7 +257,7 @@ func (x *AppendRequest) GetValue() []byte {
 type AppendResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Receipt *Receipt               `protobuf:"bytes,1,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	// The length of the key's value, with what was added.
+	// The length of the key's value after the append.
 	Length        int64 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -554,7 +554,8 @@ func (x *Item) GetRevision() int64 {
 	return 0
 }
 
-// Receipt says by whom, and where in the order of all things, a write was applied.
+// Receipt identifies the tenure that applied a write, and the write's position in the order of all
+// writes.
 type Receipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The token of the tenure in which it was applied.
@@ -609,16 +610,15 @@ func (x *Receipt) GetRevision() int64 {
 	return 0
 }
 
-// Record is one entry of the trail, which is kept in etcd beside the data: for each
-// write one, written in the same transaction, and never changed or removed by the
-// service.
+// Record is one entry of the trail, which is stored in etcd beside the data: one entry for each write,
+// written in the same transaction. The service never changes or removes an entry.
 type Record struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Method Record_Method          `protobuf:"varint,1,opt,name=method,proto3,enum=eldest.kv.v1.Record_Method" json:"method,omitempty"`
-	// As the request had it.
+	// The request_id of the request.
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Key       string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// What was put or added.
+	// The bytes that were put or added.
 	Value []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// The tenure that applied it: the leader's key in the election, and its create
 	// revision.

@@ -30,28 +30,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// KV is a key-value service of which one node leads. Every method is a guarded
-// transaction in etcd: it takes effect, or sees what it returns, inside the tenure of
-// the node that answers, or not at all.
+// KV is a key-value service with one leader. Every method is a guarded transaction in etcd: it is
+// applied, or reads what it returns, within the tenure of the node that answers, or not at all.
 //
-// Each writing method carries a request id. The service does not use it to tell a
-// repetition from a new request: it records it (see Record), so that everybody can see
-// afterwards what became of the request. An id is for one attempt; whoever tries again
-// takes a new one.
+// Each method that writes has a request id. The service does not use it to detect repeated requests. It
+// records the id (see Record), so that clients can find out afterwards whether a request was applied.
+// An id is for one attempt; a client that retries uses a new one.
 //
 // INVALID_ARGUMENT: a request id is empty or has more than 256 bytes, a key is empty or
 // has more than 4 KiB, a value has more than 512 KiB.
 type KVClient interface {
-	// Put sets a key. FAILED_PRECONDITION if the request has a condition and it does not
-	// hold; nothing is changed then.
+	// Put sets a key. FAILED_PRECONDITION, and nothing is changed, if the request has a condition that
+	// does not hold.
 	Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*PutResponse, error)
-	// Append adds bytes to the end of a key's value; a key that is not there counts as
-	// empty. Appends that run at the same time all take effect, in some order.
+	// Append adds bytes to the end of a key's value; a key that does not exist counts as empty.
+	// Concurrent appends are all applied, in some order.
 	// FAILED_PRECONDITION if the value would become longer than 512 KiB.
 	Append(ctx context.Context, in *AppendRequest, opts ...grpc.CallOption) (*AppendResponse, error)
-	// Delete removes a key. NOT_FOUND if it is not there; nothing is changed then.
+	// Delete removes a key. NOT_FOUND, and nothing is changed, if it does not exist.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
-	// Get reads one key. NOT_FOUND if it is not there.
+	// Get reads one key. NOT_FOUND if it does not exist.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Item, error)
 	// List reads the keys with a prefix, in the order of their bytes, all as of one
 	// revision.
@@ -129,28 +127,26 @@ type KV_ListClient = grpc.ServerStreamingClient[Item]
 // All implementations must embed UnimplementedKVServer
 // for forward compatibility.
 //
-// KV is a key-value service of which one node leads. Every method is a guarded
-// transaction in etcd: it takes effect, or sees what it returns, inside the tenure of
-// the node that answers, or not at all.
+// KV is a key-value service with one leader. Every method is a guarded transaction in etcd: it is
+// applied, or reads what it returns, within the tenure of the node that answers, or not at all.
 //
-// Each writing method carries a request id. The service does not use it to tell a
-// repetition from a new request: it records it (see Record), so that everybody can see
-// afterwards what became of the request. An id is for one attempt; whoever tries again
-// takes a new one.
+// Each method that writes has a request id. The service does not use it to detect repeated requests. It
+// records the id (see Record), so that clients can find out afterwards whether a request was applied.
+// An id is for one attempt; a client that retries uses a new one.
 //
 // INVALID_ARGUMENT: a request id is empty or has more than 256 bytes, a key is empty or
 // has more than 4 KiB, a value has more than 512 KiB.
 type KVServer interface {
-	// Put sets a key. FAILED_PRECONDITION if the request has a condition and it does not
-	// hold; nothing is changed then.
+	// Put sets a key. FAILED_PRECONDITION, and nothing is changed, if the request has a condition that
+	// does not hold.
 	Put(context.Context, *PutRequest) (*PutResponse, error)
-	// Append adds bytes to the end of a key's value; a key that is not there counts as
-	// empty. Appends that run at the same time all take effect, in some order.
+	// Append adds bytes to the end of a key's value; a key that does not exist counts as empty.
+	// Concurrent appends are all applied, in some order.
 	// FAILED_PRECONDITION if the value would become longer than 512 KiB.
 	Append(context.Context, *AppendRequest) (*AppendResponse, error)
-	// Delete removes a key. NOT_FOUND if it is not there; nothing is changed then.
+	// Delete removes a key. NOT_FOUND, and nothing is changed, if it does not exist.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
-	// Get reads one key. NOT_FOUND if it is not there.
+	// Get reads one key. NOT_FOUND if it does not exist.
 	Get(context.Context, *GetRequest) (*Item, error)
 	// List reads the keys with a prefix, in the order of their bytes, all as of one
 	// revision.

@@ -58,7 +58,7 @@ func run(ctx context.Context) {
 	wire.Check(bert.client.Watching(ctx, 2)) // his predecessor's
 
 	wire.Must(first.KV().Put(ctx, "book-state", "written by anna"))
-	fmt.Println("anna writes behind her guard, and resigns")
+	fmt.Println("anna writes through her guard, and resigns")
 	wire.Check(first.Resign(ctx))
 	second := <-won
 	fmt.Println("bert leads with token", second.Token())
@@ -68,7 +68,7 @@ func run(ctx context.Context) {
 	guard := first.Guard()
 	guard.Alive = nil // as if she had been stopped during the write, after the check
 	_, err = guard.KV(anna.client).Put(ctx, "book-state", "written by anna, late")
-	fmt.Println("a write that was under way is refused by etcd:", errors.Is(err, eldest.ErrDeposed))
+	fmt.Println("a write in flight is refused by etcd:", errors.Is(err, eldest.ErrDeposed))
 	wire.Must(second.KV().Delete(ctx, "book-state"))
 	bert.leave(ctx)
 	anna.leave(ctx)

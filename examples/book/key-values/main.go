@@ -40,8 +40,8 @@ func run(ctx context.Context) {
 	wire.Must(client.Delete(ctx, "book/a"))
 	show("delete a")
 	wire.Must(client.Delete(ctx, "book/a"))
-	show("delete a, which is not there")
+	show("delete a, which does not exist")
 	wire.Must(client.Put(ctx, "book/a", "2"))
-	show("put a: another life of the same key")
+	show("put a: the same key with another create revision")
 	wire.Must(client.Delete(ctx, "book/", clientv3.WithPrefix()))
 }

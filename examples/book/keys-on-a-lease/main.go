@@ -41,7 +41,7 @@ func run(ctx context.Context) {
 	fmt.Println("the lease has ended; deleted:", gone)
 	left := wire.Must(client.Get(ctx, "book/", clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	for _, kv := range left.Kvs {
-		fmt.Printf("%s is still there, and will be for ever\n", kv.Key)
+		fmt.Printf("%s still exists, and does not expire\n", kv.Key)
 	}
 
 	// A late request, which was in flight for longer than the lease, is refused.

@@ -55,9 +55,9 @@ func run(ctx context.Context) {
 	// etcd answers the renewal of a revoked lease with a TTL of 0, not with an error. Its client
 	// makes an error of that; programs without that client must check the TTL themselves.
 	_, err := client.KeepAliveOnce(ctx, session.ID())
-	fmt.Println("renewing what is gone:", err)
+	fmt.Println("renewing a revoked lease:", err)
 	// So a lease is resumed by renewing it. Granting it again would make a new one, without keys,
 	// with the same ID.
 	_, err = lease.Resume(ctx, cfg, session.ID())
-	fmt.Println("resuming what is gone is a lost session:", errors.Is(err, eldest.ErrSessionLost))
+	fmt.Println("resuming a revoked lease is a lost session:", errors.Is(err, eldest.ErrSessionLost))
 }

@@ -34,7 +34,7 @@ func run(ctx context.Context) {
 		leader := wire.Must(observe.LeaderOf(ctx, operator, "book"))
 		node, err := identity.Protobuf{}.Decode(leader.Value)
 		if errors.Is(err, eldest.ErrForeignValue) {
-			fmt.Printf("somebody leads with token %d, and says %q, which names no node\n", leader.Token, leader.Value)
+			fmt.Printf("a candidate leads with token %d and the value %q, which has no node ID\n", leader.Token, leader.Value)
 			return
 		}
 		wire.Check(err)
@@ -57,6 +57,6 @@ func run(ctx context.Context) {
 	fmt.Println("proclaiming is refused:", errors.Is(leadership.Proclaim(ctx, value), eldest.ErrNotLeading))
 	wire.Check(candidate.Close(ctx)) // which removes the key
 	_, err := observe.LeaderOf(ctx, operator, "book")
-	fmt.Println("nobody leads:", errors.Is(err, eldest.ErrNoLeader))
+	fmt.Println("no candidate leads:", errors.Is(err, eldest.ErrNoLeader))
 	wire.Check(session.Close(ctx))
 }

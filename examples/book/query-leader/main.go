@@ -29,11 +29,11 @@ func run(ctx context.Context) {
 	ask := func() {
 		leader, err := observe.LeaderOf(ctx, asker, "book")
 		if errors.Is(err, eldest.ErrNoLeader) {
-			fmt.Println("asked: nobody leads")
+			fmt.Println("read: no candidate leads")
 			return
 		}
 		wire.Check(err)
-		fmt.Printf("asked: %s leads with token %d\n", leader.Value, leader.Token)
+		fmt.Printf("read: %s leads with token %d\n", leader.Value, leader.Token)
 	}
 	ask()
 
@@ -43,7 +43,7 @@ func run(ctx context.Context) {
 	states := observer.Subscribe()
 	told := func() {
 		state := wire.Must(states.Next(ctx))
-		fmt.Printf("told at revision %d: %v %q\n", state.Revision, state.Kind, state.Leader.Value)
+		fmt.Printf("notified at revision %d: %v %q\n", state.Revision, state.Kind, state.Leader.Value)
 	}
 	told()
 

@@ -40,7 +40,7 @@ func run(ctx context.Context) {
 	older := wire.Must(client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithMaxCreateRev(tokens[3]-1),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	kv := older.Kvs[0]
-	fmt.Printf("before dora stands %s; the answer says lease %d, because it is one of keys only\n", names[string(kv.Key)], kv.Lease)
+	fmt.Printf("%s is dora's predecessor; the response has lease %d, because it has keys only\n", names[string(kv.Key)], kv.Lease)
 	lease := wire.Must(keys.Parse("book", string(kv.Key)))
 	fmt.Println("the key itself names the lease:", strings.HasSuffix(string(kv.Key), fmt.Sprintf("%x", lease)))
 
@@ -53,15 +53,15 @@ func run(ctx context.Context) {
 	}
 	answer := wire.Must(client.Txn(ctx).Then(asked...).Commit())
 	for i, who := range []string{"dora", "carl", "bert", "anna"} {
-		fmt.Printf("at revision %d %s stands: %t\n", gone.Header.Revision, who, answer.Responses[i].GetResponseRange().Count == 1)
+		fmt.Printf("at revision %d %s is a candidate: %t\n", gone.Header.Revision, who, answer.Responses[i].GetResponseRange().Count == 1)
 	}
 
 	// Past revisions can be read as well, as long as they have not been compacted away.
 	before := wire.Must(client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1)))
 	fmt.Printf("one revision before there was %s\n", before.Kvs[0].Value)
 	_, err := client.Get(ctx, line[3], clientv3.WithRev(gone.Header.Revision+1), clientv3.WithSerializable())
-	fmt.Println("of the future there is no answer:", errors.Is(err, rpctypes.ErrFutureRev))
+	fmt.Println("a future revision cannot be read:", errors.Is(err, rpctypes.ErrFutureRev))
 	wire.Must(client.Compact(ctx, gone.Header.Revision))
 	_, err = client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1))
-	fmt.Println("of what was compacted neither:", errors.Is(err, rpctypes.ErrCompacted))
+	fmt.Println("a compacted revision cannot be read either:", errors.Is(err, rpctypes.ErrCompacted))
 }

@@ -27,7 +27,7 @@ func run(ctx context.Context) {
 	var token eldest.Token
 	for range 2 {
 		found := wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, own))
-		fmt.Printf("entered: token %d, found there already: %t\n", found.Token, found.Adopted)
+		fmt.Printf("entered: token %d, the key existed already: %t\n", found.Token, found.Adopted)
 		token = found.Token
 	}
 

@@ -39,7 +39,7 @@ func (w *waiter) wait(ctx context.Context) {
 	w.watched = w.client.Watch(ctx, key, clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
 	wire.Must(wire.Next(ctx, w.watched)) // it is in place
 	if look := wire.Must(w.client.Get(ctx, key, clientv3.WithKeysOnly())); look.Count == 0 {
-		wire.Check(errors.New("the predecessor is gone already"))
+		wire.Check(errors.New("the predecessor was deleted already"))
 	}
 }
 
@@ -64,7 +64,7 @@ func run(ctx context.Context) {
 		w := enter(ctx, name)
 		defer w.client.Hangup()
 		line[name] = w
-		fmt.Printf("%s entered, and %d stand before\n", name, len(w.place.Ahead))
+		fmt.Printf("%s entered, candidates ahead: %d\n", name, len(w.place.Ahead))
 		if w.place.First() {
 			continue
 		}
@@ -98,7 +98,7 @@ func run(ctx context.Context) {
 	listen()
 	line["bert"].next(ctx)
 	fmt.Println("anna left; bert may lead:", line["bert"].place.First())
-	fmt.Printf("two departures: bert was told of %d event, dora of %d, the crowd of three of %d\n", line["bert"].told, line["dora"].told, heard)
+	fmt.Printf("two departures: bert received %d event, dora %d, the herd of three %d\n", line["bert"].told, line["dora"].told, heard)
 
 	for _, name := range []string{"dora", "bert"} {
 		line[name].leave(ctx)

@@ -27,11 +27,11 @@ func run(ctx context.Context) {
 	created := wire.Must(wire.Next(ctx, watched))
 	fmt.Println("the watch is in place at revision", created.Header.Revision)
 	look := wire.Must(waiter.Get(ctx, "book/predecessor", clientv3.WithKeysOnly()))
-	fmt.Printf("after that, at revision %d, the key is there: %t\n", look.Header.Revision, look.Count == 1)
+	fmt.Printf("after that, at revision %d, the key exists: %t\n", look.Header.Revision, look.Count == 1)
 	wire.Must(others.Put(ctx, "book/predecessor", "2"))
 	wire.Must(others.Delete(ctx, "book/predecessor"))
 	event := wire.Must(wire.Next(ctx, watched))
-	fmt.Printf("a change of the value is not told; the first event is a %v at revision %d\n", event.Events[0].Type, event.Events[0].Kv.ModRevision)
+	fmt.Printf("a change of the value is not reported; the first event is a %v at revision %d\n", event.Events[0].Type, event.Events[0].Kv.ModRevision)
 
 	// Wrong: the key has been deleted already, and it is not read. This watch would never receive
 	// an event; here it receives one because the key is created again.
@@ -39,13 +39,13 @@ func run(ctx context.Context) {
 	wire.Must(wire.Next(ctx, late))
 	wire.Must(others.Put(ctx, "book/predecessor", "another life"))
 	first := wire.Must(wire.Next(ctx, late))
-	fmt.Printf("a watch that began too late is told of a %v, and never of the deletion\n", first.Events[0].Type)
+	fmt.Printf("a watch that began too late receives a %v, and never the deletion\n", first.Events[0].Type)
 
 	// A watch from the past receives all events that it missed, unless they have been compacted
 	// away.
 	past := waiter.Watch(leader, "book/predecessor", clientv3.WithRev(event.Header.Revision), clientv3.WithFilterPut())
 	missed := wire.Must(wire.Next(ctx, past))
-	fmt.Printf("one that starts at revision %d is told of the %v\n", event.Header.Revision, missed.Events[0].Type)
+	fmt.Printf("one that starts at revision %d receives the %v\n", event.Header.Revision, missed.Events[0].Type)
 	wire.Must(others.Compact(ctx, first.Header.Revision))
 	compacted := waiter.Watch(leader, "book/predecessor", clientv3.WithRev(event.Header.Revision))
 	ended, err := wire.Next(ctx, compacted)

@@ -36,7 +36,7 @@ func Next(ctx context.Context, watched clientv3.WatchChan) (clientv3.WatchRespon
 	select {
 	case resp, ok := <-watched:
 		if !ok {
-			return resp, errors.New("the watch ended without a word")
+			return resp, errors.New("the watch ended without an error")
 		}
 		return resp, resp.Err()
 	case <-ctx.Done():

@@ -105,7 +105,7 @@ func (b *balancer) balance(ctx context.Context, views <-chan []string) error {
 			return context.Cause(ctx)
 		case members := <-views:
 			if !slices.Contains(members, b.cfg.Member) {
-				return fmt.Errorf("%w: %q is no member any more", eldest.ErrDeposed, b.cfg.Member)
+				return fmt.Errorf("%w: %q is not a member any more", eldest.ErrDeposed, b.cfg.Member)
 			}
 			owners := Assign(b.cfg.Shards, members)
 			b.give(func(shard string) bool { return owners[shard] == b.cfg.Member })

@@ -49,10 +49,10 @@ func Example() {
 	fmt.Println("bert leads:", next.Token() > leadership.Token())
 	fmt.Println("anna was unresponsive:", errors.Is(leadership.Err(), eldest.ErrUnresponsive))
 	_, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{Liveness: pulse}})
-	fmt.Println("and cannot stand again yet:", errors.Is(err, eldest.ErrUnresponsive))
+	fmt.Println("and cannot open a session yet:", errors.Is(err, eldest.ErrUnresponsive))
 	// Output:
 	// anna leads
 	// bert leads: true
 	// anna was unresponsive: true
-	// and cannot stand again yet: true
+	// and cannot open a session yet: true
 }

@@ -108,7 +108,7 @@ func Fence(ctx context.Context, kv clientv3.KV, l *election.Leadership) (eldest.
 		return 0, err
 	}
 	if now.claimed.Key != l.Key() || now.claimed.Token != l.Token() {
-		return 0, fmt.Errorf("%w: the claim on %q names %q with token %d", eldest.ErrNotLeading, l.Election(), now.claimed.Key, now.claimed.Token)
+		return 0, fmt.Errorf("%w: the claim on %q belongs to %q with token %d", eldest.ErrNotLeading, l.Election(), now.claimed.Key, now.claimed.Token)
 	}
 	return eldest.Token(now.mod), nil
 }

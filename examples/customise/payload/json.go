@@ -54,7 +54,7 @@ func read(value []byte) (t text, err error) {
 	case err != nil:
 		return text{}, err
 	case t.Node == "":
-		return text{}, errors.New("it names no node")
+		return text{}, errors.New("it has no node ID")
 	case t.TTL < 0 || t.TTL > int64(24*time.Hour/time.Second):
 		return text{}, fmt.Errorf("a TTL of %d seconds", t.TTL)
 	}

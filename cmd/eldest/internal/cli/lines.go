@@ -100,7 +100,7 @@ func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
 
 // DroppedLines is the message that n lines were dropped.
 func DroppedLines(n int) string {
-	return fmt.Sprintf("%d lines were dropped, because nobody read them", n)
+	return fmt.Sprintf("%d lines were dropped, because they were not read in time", n)
 }
 
 // ToStderr returns a function that writes messages, for commands that no other process waits for.

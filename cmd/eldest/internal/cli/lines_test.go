@@ -80,7 +80,7 @@ func TestNoticesSayWhatWasDropped(t *testing.T) {
 		}
 		close(out.released)
 		n.Close(time.Minute)
-		require.True(t, strings.HasPrefix(out.text.String(), "fake: line 0\nfake: 1 lines were dropped, because nobody read them\nfake: line 1\n"), out.text.String()[:200])
+		require.True(t, strings.HasPrefix(out.text.String(), "fake: line 0\nfake: 1 lines were dropped, because they were not read in time\nfake: line 1\n"), out.text.String()[:200])
 		require.True(t, strings.HasSuffix(out.text.String(), fmt.Sprintf("fake: line %d\n", PendingLines)))
 	})
 }

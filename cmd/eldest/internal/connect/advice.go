@@ -65,7 +65,7 @@ func (f *Flags) Advise(err error) error {
 	// From the special to the general: authentication comes before permissions.
 	switch code := Code(err); {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%s: etcd wants to know who asks; use --user name:password", text)
+		return fmt.Errorf("%s: etcd requires a user; use --user name:password", text)
 	case errors.Is(err, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("%s: check --user and --password", text)
 	case code == codes.PermissionDenied:
@@ -77,8 +77,8 @@ func (f *Flags) Advise(err error) error {
 		if f.Explicit {
 			where = "--endpoints"
 		}
-		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check %s, "+
-			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.Why(err), where)
+		return fmt.Errorf("no answer from etcd at %s (%s): check that it is running, %s, "+
+			"and --cacert, --cert and --key if it uses TLS", f.addresses(), f.Why(err), where)
 	}
 	return errors.New(text)
 }

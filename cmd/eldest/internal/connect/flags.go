@@ -84,8 +84,8 @@ func AddFlags(cmd *cobra.Command) *Flags {
 	fl.StringVar(&f.Cert, "cert", "", "identify with this TLS certificate")
 	fl.StringVar(&f.Key, "key", "", "the key of --cert")
 	fl.BoolVar(&f.SkipVerify, "insecure-skip-tls-verify", false, "do not verify etcd's certificate; for tests only")
-	fl.StringVar(&f.User, "user", "", "etcd user as name[:password]; the password may be in --password, and is asked for on a terminal")
-	fl.StringVar(&f.Password, "password", "", "the password of --user; then --user is the name and nothing else")
+	fl.StringVar(&f.User, "user", "", "etcd user as name[:password]; the password can also be given in --password or at the prompt on a terminal")
+	fl.StringVar(&f.Password, "password", "", "the password of --user, which is then only the name")
 	fl.DurationVar(&f.DialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.CommandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
 	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'; election names have none")
@@ -112,11 +112,11 @@ func (f *Flags) Resolve(cmd *cobra.Command) error {
 	// The errors name the flags, wherever the values came from.
 	switch {
 	case len(f.Endpoints) == 0:
-		return cli.Usagef("--endpoints: there is none")
+		return cli.Usagef("--endpoints is empty")
 	case f.DialTimeout <= 0 || f.CommandTimeout <= 0:
 		return cli.Usagef("--dial-timeout and --command-timeout must be positive")
 	case (f.Cert == "") != (f.Key == ""):
-		return cli.Usagef("--cert and --key go together")
+		return cli.Usagef("--cert and --key must be given together")
 	case f.Namespace != "" && !strings.HasSuffix(f.Namespace, "/"):
 		// A prefix without '/' can be a part of the election's name instead.
 		return cli.Usagef("--namespace %q: a directory ends in '/': %q", f.Namespace, f.Namespace+"/")

@@ -40,11 +40,11 @@ const (
 func (n *Notice) failed(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text := "waiting for etcd at %s (%s); SIGINT ends the waiting"
+	text := "waiting for etcd at %s (%s); SIGINT ends the wait"
 	if Silent(err) {
 		n.refused = time.Time{}
 	} else {
-		text = "etcd at %s answers, but refuses for now (%s); SIGINT ends the waiting"
+		text = "etcd at %s refuses requests for now (%s); SIGINT ends the wait"
 		if n.refused.IsZero() {
 			n.refused = time.Now()
 		}

@@ -98,7 +98,7 @@ func (h *health) judge() (healthAnswer, int) {
 	}
 	switch {
 	case h.resting != "":
-		a.Reason = fmt.Sprintf("it is a candidate again in %.1f s: %s", max(0, time.Until(h.again).Seconds()), h.resting)
+		a.Reason = fmt.Sprintf("the next campaign starts in %.1f s: %s", max(0, time.Until(h.again).Seconds()), h.resting)
 	case h.cause != nil:
 		a.Reason = h.cause.Error()
 		if op, ok := errors.AsType[*eldest.OpError](h.cause); ok {

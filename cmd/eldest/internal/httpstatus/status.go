@@ -216,7 +216,7 @@ func (s *Status) serveContents(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintf(w, `a participant in the election %q
 /metrics  numbers, for Prometheus
 /healthz  200 while it can do its work, else 503, with the reason
-/leader   200 while it leads, else 503, with who does
+/leader   200 while it leads, else 503, with the leader
 `, s.election)
 }
 

@@ -287,7 +287,7 @@ func TestRest(t *testing.T) {
 	s.Rest("the program ended: exit code 3", time.Minute)
 	code, health := s.get("/healthz")
 	require.Equal(t, http.StatusOK, code)
-	require.Regexp(t, `^it is a candidate again in .* s: the program ended: exit code 3$`, health["reason"])
+	require.Regexp(t, `^the next campaign starts in .* s: the program ended: exit code 3$`, health["reason"])
 	again, _ := s.candidate(cli, "v", long)
 	_, health = s.get("/healthz")
 	require.NotContains(t, health, "reason")

@@ -52,7 +52,7 @@ type Job struct {
 }
 
 // ErrKeeper is returned if the keeper has ended, or does not respond.
-var ErrKeeper = errors.New("the keeper of the program is gone")
+var ErrKeeper = errors.New("the keeper of the program has ended")
 
 // ErrLate is returned by Launch if the deadline that the keeper had was too near, or over. Nothing
 // was started, and Launch may be called again.
@@ -392,7 +392,7 @@ func (j *Job) attend(program int) {
 func (j *Job) howKeeperEnded() error {
 	how := "for an unknown reason"
 	if j.dismissed {
-		how = "it did not listen, and was killed"
+		how = "it did not respond, and was killed"
 	} else if state := j.keeper.ProcessState; state != nil { // nil: other code has waited for it
 		how = statusOf(unix.WaitStatus(state.Sys().(syscall.WaitStatus))).String()
 	}
@@ -473,7 +473,7 @@ func killUntilGone(c *cgroup, kill func() (pids []int, sure bool)) error {
 
 func whatIsLeft(pids []int) error {
 	if len(pids) == 0 {
-		return fmt.Errorf("%w: which ones are left cannot be read", ErrLeft)
+		return fmt.Errorf("%w: the list of the remaining processes cannot be read", ErrLeft)
 	}
 	slices.Sort(pids)
 	pids = slices.Compact(pids)

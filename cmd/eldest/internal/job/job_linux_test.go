@@ -155,7 +155,7 @@ func TestStatus(t *testing.T) {
 		require.False(t, alive(pid))
 	}
 	require.Equal(t, 255, job.Status{Unknown: true}.Exit())
-	require.Contains(t, job.Status{Unknown: true}.String(), "not known")
+	require.Contains(t, job.Status{Unknown: true}.String(), "exit status is unknown")
 	require.Empty(t, job.Promises(), "Linux keeps them all")
 }
 
@@ -214,7 +214,7 @@ func TestEnd(t *testing.T) {
 			"killed":                     {func(j *job.Job, _ int) { j.Kill(patience) }, ""},
 			"program killed":             {func(j *job.Job, _ int) { _ = syscall.Kill(j.Pid(), syscall.SIGKILL) }, ""},
 			"keeper killed":              {func(_ *job.Job, keeper int) { _ = syscall.Kill(keeper, syscall.SIGKILL) }, "killed by SIGKILL"},
-			"keeper stopped, and killed": {func(j *job.Job, keeper int) { halt(t, keeper); j.Kill(10 * time.Millisecond) }, "did not listen"},
+			"keeper stopped, and killed": {func(j *job.Job, keeper int) { halt(t, keeper); j.Kill(10 * time.Millisecond) }, "did not respond"},
 			"keeper stopped, and closed": {func(j *job.Job, keeper int) { halt(t, keeper); j.Close() }, ""},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestStoppedKeeperHoldsUpNothing(t *testing.T) {
 	}
 	require.ErrorIs(t, run(j, "true"), job.ErrKeeper)
 	require.Equal(t, syscall.SIGKILL, over(t, j).Signal)
-	require.ErrorContains(t, j.End().Lost, "did not listen")
+	require.ErrorContains(t, j.End().Lost, "did not respond")
 }
 
 // What is run has an environment that is longer than a pipe, and that is not text. A hook beside the
@@ -288,7 +288,7 @@ func TestHook(t *testing.T) {
 	j.SetDeadline(far())
 	require.NoError(t, <-j.Launch("RUN=sleep 1000"))
 	hook := j.Run("hook", "RUN=sleep 1000")
-	require.ErrorContains(t, <-j.Launch("RUN=true"), "work is done", "a second program")
+	require.ErrorContains(t, <-j.Launch("RUN=true"), "already ended", "a second program")
 	j.Kill(patience)
 	result = <-hook
 	require.Error(t, result.Failure())
@@ -337,7 +337,7 @@ func TestKeeperStartsNothingThatIsToBeKilled(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool { return j.Unread(t) > before }, patience, time.Millisecond)
 	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
-	require.ErrorContains(t, <-started, "the keeper's work is done", "it was started, and killed")
+	require.ErrorContains(t, <-started, "the job has already ended", "it was started, and killed")
 	<-killed
 }
 

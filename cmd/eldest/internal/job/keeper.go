@@ -61,7 +61,7 @@ type hook struct {
 // returns its error.
 func Keep(prepare func(with []byte) (farewell func() error)) error {
 	if err := subprocess.Inherit(); err != nil {
-		return errors.New("this command is the part of \"eldest run\" that watches over the program; it is started by it and by nobody else")
+		return errors.New("this command supervises the program of \"eldest run\"; only eldest run starts it")
 	}
 	settle()
 	// Service managers send signals to a whole process group to ask for the orderly end of the
@@ -226,7 +226,7 @@ func (k *keeper) read() bool {
 	return more && err == nil
 }
 
-var errOver = errors.New("the keeper's work is done")
+var errOver = errors.New("the job has already ended")
 
 // refuse reports that a process is not started: the owner waits for an answer.
 func (k *keeper) refuse(s *startOrder, why error) {

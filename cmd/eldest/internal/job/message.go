@@ -134,7 +134,7 @@ func (s Status) Exit() int {
 func (s Status) String() string {
 	switch {
 	case s.Unknown:
-		return "it is not known how it ended"
+		return "the exit status is unknown"
 	case s.Signal != 0:
 		return "killed by " + unix.SignalName(s.Signal)
 	}

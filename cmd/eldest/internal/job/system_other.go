@@ -13,10 +13,10 @@ import (
 // Promises lists what this system does not promise, in words.
 func Promises() []string {
 	return []string{
-		"if the keeper is killed, the program lives until eldest has noticed, and for good if eldest is stopped or killed, too",
-		"children of the program that left its process group are not found, and live on",
-		"a keeper that is stopped while eldest is killed does not wake up",
-		"in suspend the clock may stand still: after it, the program may run past the deadline by as long as the machine slept",
+		"if the keeper is killed, the program runs until eldest notices it, and is not killed if eldest is stopped or killed, too",
+		"children of the program that left its process group are not found, and keep running",
+		"a keeper that is stopped when eldest is killed stays stopped",
+		"the clock may stop during suspend: after it, the program may run past the deadline by the time that the machine was suspended",
 	}
 }
 

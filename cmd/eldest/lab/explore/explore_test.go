@@ -39,7 +39,7 @@ func holds[L any](t *testing.T, bounds map[string]L, search func(L) (explore.Res
 	}
 }
 
-// breaks searches within the bounds, one after the other, until it finds a violation, as it must.
+// breaks searches within the bounds, one after the other, until it finds a violation, which must exist.
 func breaks[L any](t *testing.T, bounds map[string]L, search func(L) (explore.Result, error)) {
 	var found error
 	for _, l := range bounds {
@@ -60,7 +60,7 @@ func TestRandom(t *testing.T) {
 	t.Logf("seed %d: %+v", seed, r)
 }
 
-// broken is core.Step with one rule taken out.
+// broken has copies of core.Step, each without one rule.
 var broken = map[string]explore.Stepper{
 	"proof": func(c core.Candidate, e core.Event) (core.Candidate, core.Effects) {
 		if c.Phase == core.Waiting && e.Kind == core.ElderDeleted {
@@ -178,9 +178,9 @@ func TestBrokenSessions(t *testing.T) {
 	}
 }
 
-// Scripts: what comes of a list of moves. testdata/protocol has the ordinary ones and each
-// rule; testdata/model has the counter-examples of docs/model, in which the code does what
-// is right, and the same with the rule taken out. -rewrite writes what is found.
+// Scripts: the results of lists of moves. testdata/protocol has ordinary lists and each rule;
+// testdata/model has the counter-examples of docs/model, in which the code behaves correctly, and
+// the same lists without the rule. -rewrite writes what is found.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

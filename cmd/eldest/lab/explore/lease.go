@@ -14,40 +14,40 @@ type Lease struct {
 	TTL, Margin int
 	// Ticks is how long the world lasts.
 	Ticks int
-	// Leaders is how often etcd's leader is replaced, and answers renewals all the same for
-	// as long as it does not know.
+	// Leaders is how often etcd's leader is replaced; the old one still answers renewals until it
+	// notices.
 	Leaders int
-	// Drift says that the session's clock may miss a tick in each TTL / Margin of them.
+	// Drift means that the session's clock may miss a tick in each TTL / Margin of them.
 	Drift bool
 }
 
 // SessionStepper is core.StepSession, or a broken one in tests.
 type SessionStepper func(core.Session, core.SessionEvent) (core.Session, core.SessionEffects)
 
-// tenancy is a session, with the function that steps it.
+// tenancy is a session, with its step function.
 type tenancy struct {
 	between
 	step SessionStepper
 }
 
-// between is a lease at the server, its session, and what is between them. It is
-// comparable, so that worlds are.
+// between is a lease in the server, its session, and the requests between them. It is comparable,
+// so that worlds are.
 type between struct {
 	left    Lease
 	clock   int // the session's
 	steady  int // ticks since the session's clock missed one
 	remains int // until the server expires the lease; 0: it has
 	term    uint64
-	// under is the request under way.
+	// under is the request in flight.
 	under struct {
-		kind    core.SessionKind // Renewed or Confirmed: what it is answered with; Clock: none
+		kind    core.SessionKind // Renewed or Confirmed: the kind of its answer; Clock: no request
 		arrived bool
 		term    uint64
 		gone    bool
 	}
-	// lapsed says that the deadline has passed.
+	// lapsed means that the deadline has passed.
 	lapsed bool
-	// late says that a renewal that nobody waits for may arrive yet.
+	// late means that a renewal that was given up may still arrive.
 	late    bool
 	session core.Session
 }
@@ -72,9 +72,9 @@ func (w tenancy) leads() bool { return w.session.Stage != core.Ended && w.now() 
 
 func (w tenancy) settled() error { return nil }
 
-// judged is what follows a move.
+// judged returns the state after a move, and what is wrong with it.
 func (w tenancy) judged() (tenancy, error) {
-	w.session.Cause, w.session.Reason = nil, nil // errors are made anew each time
+	w.session.Cause, w.session.Reason = nil, nil // errors are new values each time
 	switch {
 	case w.leads() && w.remains == 0:
 		return w, fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-w.now())
@@ -106,7 +106,7 @@ func (w tenancy) moves() (all []move[tenancy]) {
 	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy) {
 		w.left.Leaders--
 		w.term++
-		w.renew() // a new leader counts anew
+		w.renew() // a new leader starts all TTLs again
 	})
 	u := w.under
 	renewal := u.kind == core.Renewed && !u.arrived
@@ -134,7 +134,7 @@ func (w *tenancy) pass() {
 	w.remains = max(0, w.remains-1)
 }
 
-// renew is what the server does at a renewal.
+// renew renews the lease in the server, and reports whether it existed.
 func (w *tenancy) renew() (ok bool) {
 	if w.remains > 0 {
 		w.remains = w.left.TTL
@@ -158,7 +158,7 @@ func (w *tenancy) feed(e core.SessionEvent) {
 		w.under.kind = core.Renewed
 	case effects.Confirm:
 		w.under.kind = core.Confirmed
-	case effects.Again: // only the second is answered; the first may arrive yet
+	case effects.Again: // only the second is answered; the first may still arrive
 		kind := w.under.kind
 		w.forget()
 		w.under.kind = kind
@@ -167,7 +167,7 @@ func (w *tenancy) feed(e core.SessionEvent) {
 	}
 }
 
-// forget drops the request under way.
+// forget drops the request in flight.
 func (w *tenancy) forget() {
 	w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
 	w.under = between{}.under

@@ -96,7 +96,7 @@ func (w *world) movesOf(i int) (all []move[*world]) {
 		event(true, core.Event{Kind: core.KeyAppeared, Token: own.token}, nil)
 	}
 
-	// The lease, and hands.
+	// The lease, and deletions by hand.
 	lost := p.state.Phase == core.Lost
 	if own := w.alive(i); own != nil {
 		if w.left.Deletions > 0 {
@@ -123,7 +123,7 @@ func (w *world) movesOf(i int) (all []move[*world]) {
 		add(false, "lease resumed", func(w *world, p *part) error {
 			p.state = p.state.Resumed()
 			if own := w.alive(i); own != nil && own.token > p.state.Doomed {
-				own.won = false // its tenure may go on
+				own.won = false // its tenure may continue
 			}
 			return w.feed(i, core.Event{Kind: core.Campaign, Want: core.Lead})
 		})
@@ -205,5 +205,5 @@ func (w *world) feed(i int, e core.Event) error {
 	return nil
 }
 
-// writes reports whether a request that nobody waits for may do anything.
+// writes reports whether a request that was given up may still have an effect.
 func writes(a core.Ask) bool { return a.Request != core.Look && a.Request != core.Survey }

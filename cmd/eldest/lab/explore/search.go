@@ -9,15 +9,15 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Result is what a search has seen.
+// Result has the counts of a search.
 type Result struct {
-	// Worlds is how many different ones were visited, Moves how many moves between them.
+	// Worlds is how many different worlds were visited, Moves how many moves between them.
 	Worlds, Moves int
-	// Wins counts worlds in which somebody leads.
+	// Wins counts worlds in which a candidate leads.
 	Wins int
 }
 
-// ViolationError is a guarantee that does not hold, with the moves that lead there.
+// ViolationError is a guarantee that was violated, with the moves that lead there.
 type ViolationError struct {
 	Err   error
 	Moves []string
@@ -29,22 +29,22 @@ func (v *ViolationError) Error() string {
 
 func (v *ViolationError) Unwrap() error { return v.Err }
 
-// state is what can be searched.
+// state is a state that can be searched.
 type state[S any] interface {
 	// name is comparable, and the same for states that behave alike.
 	name() any
-	// leads reports whether somebody leads in it.
+	// leads reports whether a candidate leads in it.
 	leads() bool
 	// moves lists what can happen next.
 	moves() []move[S]
-	// settled judges one in which nothing happens by itself any more.
+	// settled judges a state in which nothing happens by itself any more.
 	settled() error
 }
 
-// move is one thing that can happen.
+// move is one event that can happen.
 type move[S any] struct {
 	what string
-	// free says that it happens sooner or later by itself: it is no fault and no call.
+	// free means that it happens sooner or later by itself: it is no fault and no call.
 	free bool
 	// do returns the state that follows, and what is wrong with it.
 	do func() (S, error)
@@ -65,13 +65,13 @@ func (t *trail) violation(err error) error {
 	return &ViolationError{Err: err, Moves: names}
 }
 
-// All visits every world that can be reached within the limits. It returns the first
-// violation that it meets, as a *ViolationError.
+// All visits every world that can be reached within the limits. It returns the first violation that
+// it finds, as a *ViolationError.
 func All(l Limits, step Stepper) (Result, error) { return all(newWorld(l, step)) }
 
-// Sessions visits every world of one session that can be reached within the bounds, and
-// judges G3: while the session counts on its lease the server has not expired it, and once it
-// does not it never does again. It returns the first violation, as a *ViolationError.
+// Sessions visits every world of one session that can be reached within the bounds, and judges G3:
+// while the session relies on its lease the server has not expired it, and once it does not it
+// never does again. It returns the first violation, as a *ViolationError.
 func Sessions(l Lease, step SessionStepper) (Result, error) { return all(newTenancy(l, step)) }
 
 func all[S state[S]](first S) (Result, error) {
@@ -103,7 +103,7 @@ func (s *search[S]) visit(w S, name any, way *trail) error {
 			return to.violation(err)
 		}
 		there := next.name()
-		settled = settled && (!m.free || there == name) // what changes nothing may happen for ever
+		settled = settled && (!m.free || there == name) // a move that changes nothing may happen for ever
 		if err := s.visit(next, there, to); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func Random(l Limits, step Stepper, seed uint64, walks int) (Result, error) {
 		w := newWorld(l, step)
 		var way *trail
 		for moves := w.moves(); len(moves) > 0; moves = w.moves() {
-			// Mostly what happens by itself, or there would be little but faults.
+			// Mostly moves that happen by themselves, or there would be little but faults.
 			free := slices.DeleteFunc(slices.Clone(moves), func(m move[*world]) bool { return !m.free })
 			if len(free) == 0 {
 				if err := w.settled(); err != nil {
@@ -154,8 +154,8 @@ func Random(l Limits, step Stepper, seed uint64, walks int) (Result, error) {
 	return r, nil
 }
 
-// Play makes moves by their names, in order, and returns a line for each candidate as it is
-// then. An error is a *ViolationError, or says that a move cannot be made.
+// Play makes moves by their names, in order, and returns a line with the resulting state of each
+// candidate. An error is a *ViolationError, or reports that a move cannot be made.
 func Play(l Limits, step Stepper, moves []string) (string, error) {
 	w := newWorld(l, step)
 	var way *trail

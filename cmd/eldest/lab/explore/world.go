@@ -9,9 +9,9 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Limits bound what happens in a world. Each is a number of times in all.
+// Limits limit what happens in a world. Each is a total number.
 type Limits struct {
-	// Candidates is how many there are.
+	// Candidates is the number of candidates.
 	Candidates int
 	// Calls are calls of users: campaign, leave, keep, requeue, drain.
 	Calls int
@@ -29,7 +29,7 @@ type Limits struct {
 // Stepper is core.Step, or a broken one in tests.
 type Stepper func(core.Candidate, core.Event) (core.Candidate, core.Effects)
 
-// life is one life of a key.
+// life is one existence of a key.
 type life struct {
 	owner   int
 	token   eldest.Token
@@ -38,28 +38,28 @@ type life struct {
 	won     bool
 }
 
-// flight is a request on its way.
+// flight is a request in flight.
 type flight struct {
 	ask core.Ask
-	// arrived says that etcd has carried it out; reply is then on its way back.
+	// arrived means that etcd has executed it; reply is then in flight.
 	arrived bool
 	reply   core.Event
 }
 
-// part is one candidate, and what is on its way to and from it.
+// part is one candidate, and its requests and replies in flight.
 type part struct {
 	state core.Candidate
-	// under is the request whose answer is waited for; nil: none.
+	// under is the request whose answer is awaited; nil: none.
 	under *flight
-	// late are writes that nobody waits for any more.
+	// late are writes whose answers are no longer awaited.
 	late []core.Ask
-	// leading is the token under which the leading context lives; 0: it does not.
+	// leading is the token of the leading context; 0: there is none.
 	leading eldest.Token
-	// expired says that the lease is gone.
+	// expired means that the lease has expired.
 	expired bool
 }
 
-// world is everything.
+// world is the whole state.
 type world struct {
 	step     Stepper
 	left     Limits
@@ -91,7 +91,7 @@ func (w *world) clone() *world {
 // key is the name of a candidate's key.
 func key(owner int) string { return string(rune('a' + owner)) }
 
-// alive returns the living life of a candidate's key, or nil.
+// alive returns the life of a candidate's key that exists now, or nil.
 func (w *world) alive(owner int) *life { return w.at(owner, w.revision) }
 
 // at returns the life of a candidate's key at a revision, or nil.
@@ -118,7 +118,7 @@ func (w *world) of(token eldest.Token) *life {
 	return nil
 }
 
-// position is that of a token at a revision.
+// position returns the position of a token at a revision.
 func (w *world) position(token eldest.Token, revision int64) core.Position {
 	p := core.Position{Revision: revision, Complete: true}
 	for i := len(w.lives) - 1; i >= 0; i-- { // newest first
@@ -129,7 +129,7 @@ func (w *world) position(token eldest.Token, revision int64) core.Position {
 	return p
 }
 
-// carryOut is what etcd does at a request of a candidate, and its reply.
+// carryOut executes a request of a candidate in etcd, and returns its reply.
 func (w *world) carryOut(owner int, a core.Ask) core.Event {
 	own := w.alive(owner)
 	switch a.Request {
@@ -195,7 +195,7 @@ func (w *world) won(i int, token eldest.Token) error {
 		return fmt.Errorf("G2: %s leads with %d a second time", key(i), token)
 	}
 	own.won = true
-	if token < w.newest && !own.byHand { // a removed key may be news to its leader
+	if token < w.newest && !own.byHand { // the leader may not have been notified that its key was removed
 		return fmt.Errorf("G2: %s leads with %d after %d", key(i), token, w.newest)
 	}
 	for j := range w.parts {
@@ -206,7 +206,7 @@ func (w *world) won(i int, token eldest.Token) error {
 	return nil
 }
 
-// kept judges what etcd holds: nobody but a hand deletes the key of a candidate that leads.
+// kept judges the keys in etcd: the key of a candidate that leads is deleted by hand only.
 func (w *world) kept() error {
 	for i := range w.parts {
 		if token := w.parts[i].leading; token > 0 {
@@ -251,7 +251,7 @@ func (w *world) settled() error {
 	return nil
 }
 
-// name is the same for worlds that behave alike.
+// name is equal for worlds that behave alike.
 func (w *world) name() any {
 	b := make([]byte, 0, 256)
 	put := func(numbers ...int64) {

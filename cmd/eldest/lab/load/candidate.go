@@ -19,7 +19,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// participant is one life of a candidate: one that departs is followed by another one, with a new session.
+// participant is one candidate until it departs: then another one follows, with a new session.
 type participant struct {
 	*run
 	name      string
@@ -30,7 +30,7 @@ type participant struct {
 	result    chan outcome // of its campaign
 	giveUp    context.CancelFunc
 	sequence  int  // of its guarded writes
-	left      bool // it has told that it takes part no more
+	left      bool // it has reported that it no longer takes part
 }
 
 type outcome struct {
@@ -38,9 +38,9 @@ type outcome struct {
 	err error
 }
 
-// live lets one participant follow the other until ctx ends. joined is called when the first is in the
-// queue. One that has lost a session by no will of its own pauses, as package elector does it: a thousand
-// that come back at once would keep etcd from answering any.
+// live runs one participant after the other until ctx ends. joined is called when the first is in
+// the queue. After one that has not departed by order it pauses, as package elector does: a
+// thousand that come back at once would prevent etcd from answering any.
 func (r *run) live(ctx context.Context, index int, client *clientv3.Client, joined func()) {
 	once, pause, faults := sync.OnceFunc(joined), retry.Jittered(100*time.Millisecond, 5*time.Second), 0
 	defer once()
@@ -56,13 +56,13 @@ func (r *run) live(ctx context.Context, index int, client *clientv3.Client, join
 			faults = 0
 			continue
 		}
-		_ = retry.Sleep(ctx, pause(faults)) // ctx is looked at above
+		_ = retry.Sleep(ctx, pause(faults)) // the loop checks ctx
 		faults++
 	}
 }
 
-// join opens a session, registers and campaigns. It may fail, also at the end of the run, when nobody wants
-// to know why.
+// join opens a session, registers and campaigns. It may fail, also at the end of the run, when the
+// error is ignored.
 func (p *participant) join(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.scale.patience())
 	defer cancel()
@@ -122,10 +122,10 @@ func (p *participant) ended(ev election.EndedEvent) {
 	p.tell(e)
 }
 
-// leaving tells that its key may be deleted from now on.
+// leaving reports that its key may be deleted from now on.
 func (p *participant) leaving() { p.tell(oracle.Event{Kind: oracle.Leaving}) }
 
-// gone tells, once, that its key was deleted or, if its lease is left to expire, will be.
+// gone reports, once, that its key was deleted or, if its lease is left to expire, will be.
 func (p *participant) gone(lease bool) {
 	if !p.left {
 		p.left = true
@@ -133,8 +133,8 @@ func (p *participant) gone(lease bool) {
 	}
 }
 
-// stay waits, leads, and departs when it is ordered to, or when ctx ends. It reports
-// whether the end was ordered, and not a fault's.
+// stay waits, leads, and departs when it is ordered to, or when ctx ends. It reports whether the
+// end was ordered, and not caused by a fault.
 func (p *participant) stay(ctx context.Context, orders <-chan *way) (ordered bool) {
 	w, leads := withdraw, (*election.Leadership)(nil)
 	select {
@@ -167,8 +167,8 @@ func (p *participant) stay(ctx context.Context, orders <-chan *way) (ordered boo
 	return true
 }
 
-// close ends candidate and session, whatever has happened to the participant: both calls
-// must return, and without an error.
+// close ends candidate and session, whatever has happened to the participant: both calls must
+// return, without an error.
 func (p *participant) close() {
 	if p.session == nil {
 		return
@@ -182,7 +182,7 @@ func (p *participant) close() {
 	p.must(ctx, "close session", p.session.Close(ctx))
 }
 
-// must notes the error of a call that has no reason to fail but that it was stuck.
+// must records the error of a call that should fail only if it was stuck.
 func (r *run) must(ctx context.Context, op string, err error) {
 	switch {
 	case err == nil:
@@ -196,13 +196,13 @@ func (r *run) must(ctx context.Context, op string, err error) {
 // way is a way to depart.
 type way struct {
 	name string
-	// of is how often it is taken, of a hundred.
+	// of is how often it is taken, in percent.
 	of int
-	// leads says that it is the leader's.
+	// leads means that only the leader takes it.
 	leads bool
 	// do departs. All but the crashes are confirmed by etcd before it returns.
 	do func(ctx context.Context, p *participant, l *election.Leadership) error
-	// end is what a waiter's campaign ends with.
+	// end is the error with which a waiter's campaign ends.
 	end error
 }
 
@@ -222,7 +222,7 @@ var (
 	}, context.Canceled}
 	closes = &way{"session is closed", 10, false, closeSession, eldest.ErrClosed}
 	crash  = &way{"crash", 5, false, abandon, eldest.ErrClosed}
-	// Somebody else deletes its key.
+	// Another client deletes its key.
 	evicted = &way{"evicted", 5, false, func(ctx context.Context, p *participant, _ *election.Leadership) error {
 		key := p.candidate.Key()
 		p.tell(oracle.Event{Kind: oracle.Removed, Token: int64(p.token), Key: key})
@@ -252,8 +252,8 @@ func draw(rng *rand.Rand) *way {
 	return resign
 }
 
-// depart has a participant leave, which leads if l is not nil, and looks at how it ended. A waiter may
-// have won in the meantime; then it leaves as a leader.
+// depart makes a participant leave, which leads if l is not nil, and checks how it ended. A waiter
+// may have won in the meantime; then it leaves as a leader.
 func (p *participant) depart(w *way, l *election.Leadership) {
 	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
 	defer stop()
@@ -264,7 +264,7 @@ func (p *participant) depart(w *way, l *election.Leadership) {
 	err := w.do(ctx, p, l)
 	switch {
 	case l == nil && (errors.Is(err, eldest.ErrLeading) || errors.Is(err, eldest.ErrNotRegistered)):
-		err = nil // it has won meanwhile, or a fault was quicker: the campaign says which
+		err = nil // it has won meanwhile, or a fault was quicker: the result of the campaign shows which
 	case w == resign && errors.Is(err, eldest.ErrNotLeading):
 		p.book.failed("tenure", err) // a fault was quicker
 		err = nil
@@ -280,7 +280,7 @@ func (p *participant) depart(w *way, l *election.Leadership) {
 			case end.err == nil && (w == withdraw || w == cancelled):
 				p.depart(resign, end.Leadership)
 				return
-			case end.err == nil, errors.Is(end.err, w.end): // a tenure, which is over or about to be; or what was to come
+			case end.err == nil, errors.Is(end.err, w.end): // a tenure, which is over or about to be; or the expected error
 			case errors.Is(end.err, eldest.ErrSessionLost), errors.Is(end.err, eldest.ErrDeposed):
 				p.book.failed("await", end.err) // a fault was quicker
 			default:
@@ -297,15 +297,15 @@ func (p *participant) depart(w *way, l *election.Leadership) {
 }
 
 const (
-	// backlog is how far the departures may fall behind before they give up catching up: a load that
-	// cannot be reached must not become a burst later.
+	// backlog is how far the departures may fall behind; older ones are dropped: a load that cannot
+	// be reached must not become a burst later.
 	backlog = 2 * time.Second
-	// handing is how long is waited for a leader: longer than a hand-over, shorter than the time
+	// handing is how long to wait for a leader: longer than a hand-over, shorter than the time
 	// between two departures.
 	handing = 50 * time.Millisecond
 )
 
-// order has participants depart at the pace of the scale, until ctx ends.
+// order makes participants depart at the pace of the scale, until ctx ends.
 func (r *run) order(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(r.scale.Seed, 0xe1de57))
 	behind := 1 + int(backlog.Seconds()*r.scale.PerSecond)
@@ -317,14 +317,14 @@ func (r *run) order(ctx context.Context) {
 		if w.leads && r.orderLeader(ctx, w) {
 			continue
 		}
-		for w.leads { // nobody leads
+		for w.leads { // no candidate leads
 			w = draw(rng)
 		}
 		r.orderWaiter(rng, w)
 	}
 }
 
-// orderLeader has the leader depart; false if nobody leads.
+// orderLeader makes the leader depart; it returns false if no candidate leads.
 func (r *run) orderLeader(ctx context.Context, w *way) bool {
 	select {
 	case r.toLeader <- w:
@@ -335,7 +335,7 @@ func (r *run) orderLeader(ctx context.Context, w *way) bool {
 	return false
 }
 
-// orderWaiter has one depart that waits; most do.
+// orderWaiter makes a participant depart that waits; most do.
 func (r *run) orderWaiter(rng *rand.Rand, w *way) {
 	for range 100 {
 		select {
@@ -347,19 +347,19 @@ func (r *run) orderWaiter(rng *rand.Rand, w *way) {
 	r.book.count("departures that nobody took")
 }
 
-// crashLeaders has a leader crash now and then, until ctx ends.
+// crashLeaders makes a leader crash now and then, until ctx ends.
 func (r *run) crashLeaders(ctx context.Context) {
 	for range ticks(ctx, r.scale.LeaderCrash) {
 		select {
-		case r.toLeader <- leaderCrash: // the next leader, if nobody leads
+		case r.toLeader <- leaderCrash: // the next leader, if no candidate leads
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// ticks counts from 0 on, at a pace, until ctx ends. A tick that comes while the work of the one before is not
-// over is dropped.
+// ticks counts from 0 on, at a pace, until ctx ends. A tick that comes before the work of the
+// previous one is over is dropped.
 func ticks(ctx context.Context, every Span) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		tick := time.NewTicker(time.Duration(every))

@@ -14,9 +14,9 @@ import (
 	"github.com/eldest-io/eldest/election"
 )
 
-// The judges are judged: each is shown what it must find, and what it must let pass.
+// The judges are tested: each must find the given violations, and accept what is correct.
 
-// told is a load in short, whose record is judged: instants are in seconds.
+// told is a small load, whose record is judged: instants are in seconds.
 type told struct {
 	*run
 	t *testing.T
@@ -29,7 +29,7 @@ func tell(t *testing.T) *told {
 	return &told{&run{book: newBook(), newest: &newest{}, record: record}, t}
 }
 
-// of is the participant with a token.
+// of returns the participant with a token.
 func (r *told) of(token eldest.Token) *participant {
 	return &participant{run: r.run, name: fmt.Sprint("p", token), token: token}
 }
@@ -38,7 +38,7 @@ func (r *told) at(second int) time.Time {
 	return r.record.begun.Add(time.Duration(second) * time.Second)
 }
 
-// tenure joins, wins and ends; 0 is never.
+// tenure records that a participant joins, wins and ends; 0 is never.
 func (r *told) tenure(token eldest.Token, joined, won, ended int) *told {
 	p, key := r.of(token), fmt.Sprintf("%s/%x", candidates, token)
 	p.registered(election.RegisteredEvent{Token: token, Key: key, At: r.at(joined)})
@@ -51,14 +51,14 @@ func (r *told) tenure(token eldest.Token, joined, won, ended int) *told {
 	return r
 }
 
-// does files what the participant with a token tells.
+// does records an event of the participant with a token.
 func (r *told) does(second int, token eldest.Token, e oracle.Event) *told {
 	e.At = r.at(second).Sub(r.record.begun)
 	r.of(token).tell(e)
 	return r
 }
 
-// wrote is a write of a tenure; revision 0: it is not there.
+// wrote records a write of a tenure; revision 0: it is not in etcd.
 func (r *told) wrote(token eldest.Token, outcome oracle.Kind, revision int64) *told {
 	e := oracle.Event{Kind: oracle.Sent, Token: int64(token), Write: fmt.Sprintf("%s%020d/0", written, token)}
 	r.does(2, token, e)
@@ -70,7 +70,7 @@ func (r *told) wrote(token eldest.Token, outcome oracle.Kind, revision int64) *t
 	return r
 }
 
-// lists are what five looks see, from one second on.
+// lists records five lists of the queue, from the given second on.
 func (r *told) lists(from, every int, tokens ...int) *told {
 	for n := range patient + 1 {
 		at := r.at(from + n*every).Sub(r.record.begun)
@@ -83,7 +83,7 @@ func (r *told) lists(from, every int, tokens ...int) *told {
 	return r
 }
 
-// The rules are the oracle's, which are tested there; here each is shown what reaches it.
+// The rules are the oracle's, and tested there; this tests that each receives its events.
 func TestTheRecordIsJudged(t *testing.T) {
 	start := func(t *testing.T) *told { return tell(t).tenure(1, 1, 1, 2) }
 	for name, tc := range map[string]struct {
@@ -132,8 +132,8 @@ func TestTheRecordIsJudged(t *testing.T) {
 	}
 }
 
-// What could not be removed from etcd is read again, and is no second write; what is no
-// record is no run without fault.
+// A write that could not be removed from etcd is read again, and is no second write; a run whose
+// record cannot be read is not without fault.
 func TestTheRecordIsRead(t *testing.T) {
 	r := tell(t).wrote(1, oracle.Acked, 11)
 	r.wrote(2, oracle.Acked, 12).does(4, 1, oracle.Event{Kind: oracle.Leaving})
@@ -149,7 +149,7 @@ func TestTheRecordIsRead(t *testing.T) {
 	require.Contains(t, fmt.Sprint(r.book.violations), "the record")
 }
 
-// What is recorded in ten minutes is some tens of thousands of events.
+// A record of ten minutes has some tens of thousands of events.
 func TestTheRecordTakesNoMemory(t *testing.T) {
 	r := tell(t)
 	before := weigh(time.Now())
@@ -159,11 +159,11 @@ func TestTheRecordTakesNoMemory(t *testing.T) {
 	require.Less(t, weigh(time.Now()).Heap-before.Heap, int64(100<<10))
 }
 
-// The newest tenure leads until it has ended, whenever that is told.
+// The newest tenure leads until it has ended, whenever that is reported.
 func TestTheNewestTenure(t *testing.T) {
 	r := tell(t)
 	require.Equal(t, []any{eldest.Token(0), false}, r.leads())
-	r.tenure(2, 1, 3, 0).tenure(1, 1, 2, 4) // told late
+	r.tenure(2, 1, 3, 0).tenure(1, 1, 2, 4) // reported late
 	require.Equal(t, []any{eldest.Token(2), true}, r.leads())
 	_, won, _ := r.newest.get()
 	require.Equal(t, r.at(3), won)

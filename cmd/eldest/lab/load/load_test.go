@@ -22,7 +22,7 @@ var (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// The load: what must hold is in the package comment. Everyday it is put on in small.
+// The load: the package comment lists what must hold. By default it is small.
 func TestLoad(t *testing.T) {
 	scale := Everyday()
 	if *full > 0 {

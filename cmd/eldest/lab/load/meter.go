@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Sample is what this process takes at one moment.
+// Sample is what this process uses at one moment.
 type Sample struct {
-	// At is since the beginning of the load, in seconds.
+	// At is the time since the beginning of the load, in seconds.
 	At float64 `json:"at_s"`
-	// Heap is what is in use on the heap right after a collection, in bytes.
+	// Heap is the memory in use on the heap right after a collection, in bytes.
 	Heap int64 `json:"heap_bytes"`
-	// RSS is what of this process is in memory, in bytes; 0 where the system does not
-	// tell. Members is that of the members of etcd, together.
+	// RSS is the resident memory of this process, in bytes; 0 if the system does not report it.
+	// Members is that of the members of etcd, together.
 	RSS     int64 `json:"rss_bytes"`
 	Members int64 `json:"members_rss_bytes"`
 	// Goroutines is their number.
@@ -26,8 +26,8 @@ type Sample struct {
 	// that of the members that run.
 	Processor        float64 `json:"cpu_s"`
 	MembersProcessor float64 `json:"members_cpu_s"`
-	// Departures is how many there have been, and Faults how many candidacies and tenures
-	// the faults have ended.
+	// Departures is how many there have been, and Faults how many candidacies and tenures were
+	// ended by faults.
 	Departures int64 `json:"departures"`
 	Faults     int64 `json:"ended_by_faults"`
 }
@@ -35,11 +35,11 @@ type Sample struct {
 // weigh collects the garbage and takes a sample.
 func weigh(since time.Time) Sample {
 	runtime.GC()
-	runtime.GC() // takes what pools still held in the first
+	runtime.GC() // collects what pools still held in the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s := Sample{At: time.Since(since).Seconds(), Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine())}
-	all, _ := procfs.AllProcs() // none, where the system has no /proc
+	all, _ := procfs.AllProcs() // none, if the system has no /proc
 	for _, p := range all {
 		stat, err := p.Stat()
 		switch {
@@ -54,25 +54,25 @@ func weigh(since time.Time) Sample {
 	return s
 }
 
-// loadAverage is how busy the machine was in the last minute, in the system's words.
+// loadAverage returns the system's load average of the last minute.
 func loadAverage() string {
 	line, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(line), " ")
 	return first
 }
 
-// tolerance is by how much more the last third of a run may have than the second.
+// tolerance is by how much the last third of a run may exceed the second.
 const tolerance = 0.05
 
-// fewest is how many samples a third must have to be judged.
+// fewest is the least number of samples with which a third is judged.
 const fewest = 20
 
-// Flat says whether something grows: the medians of the second and of the last third.
+// Flat compares the medians of the second and of the last third, to find growth.
 type Flat struct {
 	Second int64   `json:"second_third"`
 	Last   int64   `json:"last_third"`
 	Change float64 `json:"change"`
-	// Judged is false where there were too few samples, or none of this kind.
+	// Judged is false if there were too few samples, or none of this kind.
 	Judged bool `json:"judged"`
 }
 

@@ -22,7 +22,7 @@ type observers struct {
 	leave     context.CancelFunc
 }
 
-// observe starts observers, over the clients in turn.
+// observe starts observers, which use the clients in turn.
 func (r *run) observe(clients []*clientv3.Client) error {
 	ctx, leave := context.WithCancel(context.Background())
 	o := &observers{book: r.book, newest: make([]atomic.Int64, r.scale.Observers), leave: leave}
@@ -65,7 +65,7 @@ func (o *observers) read(ctx context.Context, from *observe.Subscription, i int)
 	}
 }
 
-// behind is how many have not been told a token yet, nor a newer one.
+// behind returns how many readers have not received a token yet, nor a newer one.
 func (o *observers) behind(token eldest.Token) (n int) {
 	for i := range o.newest {
 		if o.newest[i].Load() < int64(token) {
@@ -83,12 +83,12 @@ func (o *observers) close() {
 	o.readers.Wait()
 }
 
-// glance is how often the observers are looked at until all have been told: its error, in what
-// is reported of that.
+// glance is the interval of checks whether all observers have been notified: it is the error of the
+// reported times.
 const glance = 10 * time.Millisecond
 
-// converge follows one win after the other and measures how long it takes until all
-// observers have been told it, or a newer one, until ctx ends.
+// converge measures, for one win after the other, how long it takes until all observers have been
+// notified of it, or of a newer one, until ctx ends.
 func (r *run) converge(ctx context.Context) {
 	for last := eldest.Token(0); scenario.Sleep(ctx, glance) == nil; {
 		token, at, _ := r.newest.get()

@@ -21,9 +21,9 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// record is what the candidates were told, what they wrote and what etcd had, for the
-// oracle. It is in a file, so that it takes no memory while the load goes on. Instants are
-// readings of this process's one monotonic clock.
+// record has what the candidates were notified of, what they wrote and what etcd had, for the
+// oracle. It is in a file, so that it takes no memory during the load. Instants are readings of
+// this process's one monotonic clock.
 type record struct {
 	*oracle.Recorder
 	begun time.Time
@@ -31,8 +31,8 @@ type record struct {
 	out   *bufio.Writer // under the recorder's lock
 }
 
-// patient is in how many lists of the queue in a row something odd must be seen before it
-// counts: a registration or the news of a deletion may be under way at each.
+// patient is in how many lists of the queue in a row something must be wrong before it counts:
+// during each, a registration or the notification of a deletion may be in flight.
 const patient = 4
 
 // newRecord begins a record of a load in which nothing may take longer than patience.
@@ -41,7 +41,7 @@ func newRecord(patience time.Duration) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It goes with this process, however that ends; close removes what cannot go while open.
+	// It is deleted when this process ends; close removes it if it cannot be removed while open.
 	_ = os.Remove(file.Name())
 	r := &record{begun: time.Now(), file: file, out: bufio.NewWriter(file)}
 	r.Recorder = oracle.NewRecorder(r.out, r.now)
@@ -57,11 +57,10 @@ func newRecord(patience time.Duration) (*record, error) {
 
 func (r *record) now() time.Duration { return time.Since(r.begun) }
 
-// tell adds an event. What the file cannot take is missed by load, which ends with the
-// file's first error.
+// tell adds an event. Its error is ignored: load returns the file's first error.
 func (r *record) tell(e oracle.Event) { _ = r.Add(e) }
 
-// load reads the record, when all has been told.
+// load reads the record, when all events are in it.
 func (r *record) load() (*oracle.History, error) {
 	if err := r.out.Flush(); err != nil {
 		return nil, err
@@ -78,10 +77,10 @@ func (r *record) load() (*oracle.History, error) {
 }
 
 func (r *record) close() {
-	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is in nobody's way, or gone
+	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is unused, or has been removed
 }
 
-// judge compares what the candidates were told with each other and with etcd.
+// judge compares the reports of the candidates with each other and with etcd.
 func (b *book) judge(r *record) {
 	h, err := r.load()
 	if err != nil {
@@ -107,8 +106,8 @@ func (b *book) judge(r *record) {
 	}
 }
 
-// judgeWrites compares what writers were told with what etcd has had, and counts what was
-// acknowledged and found.
+// judgeWrites compares the answers that writers received with what etcd had, and counts the
+// acknowledged writes that were found.
 func (b *book) judgeWrites(what string, h *oracle.History) {
 	for _, v := range oracle.I3(h) {
 		b.violation("%v", v)
@@ -126,8 +125,8 @@ func (b *book) judgeWrites(what string, h *oracle.History) {
 	b.add(fmt.Sprintf("acknowledged %s found in etcd", what), found)
 }
 
-// list tells whose keys are in the queue. While a member is away one list may fail; then the next
-// one will do.
+// list records the keys in the queue. While a member is down one list may fail; then the next one
+// is enough.
 func (r *run) list() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -144,11 +143,11 @@ func (r *run) list() {
 	r.record.tell(e)
 }
 
-// written is where leaders write: the token, so that keys are in the order of the
-// tenures, and a number.
+// written is the prefix of the leaders' writes: the token follows, so that keys are in the order of
+// the tenures, and a number.
 const written = "/load/written/"
 
-// write has a leader write once, behind its guard.
+// write makes a leader write once, with its guard.
 func (p *participant) write(l *election.Leadership) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.scale.patience())
 	defer cancel()
@@ -172,20 +171,20 @@ func (p *participant) write(l *election.Leadership) {
 	}
 }
 
-// audit asks etcd for all that was written under a prefix, tells it, and removes it, so
-// that etcd does not grow with the run. It asks again where etcd did not answer, because a
-// member has just been killed, until ctx ends. It reports whether etcd has been read.
+// audit reads everything that was written under a prefix, passes it to tell, and removes it, so
+// that etcd does not grow with the run. If etcd does not answer, because a member has just been
+// killed, it tries again, until ctx ends. It reports whether etcd has been read.
 func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)) bool {
 	var resp *clientv3.GetResponse
 	again := func(what string, ask func(context.Context) error) error {
 		return inject.Until(ctx, what, func(context.Context) (bool, error) {
-			once, cancel := context.WithTimeout(ctx, 5*time.Second) // it is much that is asked for
+			once, cancel := context.WithTimeout(ctx, 5*time.Second) // the answer is large
 			defer cancel()
 			err := ask(once)
 			return err == nil, err
 		})
 	}
-	err := again("that etcd answers", func(ctx context.Context) (err error) {
+	err := again("etcd answers", func(ctx context.Context) (err error) {
 		resp, err = r.All.Get(ctx, prefix, clientv3.WithPrefix())
 		return err
 	})
@@ -193,7 +192,7 @@ func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)
 		r.book.late("the harness: what was written under %s cannot be read: %v", prefix, err)
 		return false
 	}
-	for kvs := range slices.Chunk(resp.Kvs, 100) { // of 128 operations
+	for kvs := range slices.Chunk(resp.Kvs, 100) { // a transaction has at most 128 operations
 		ops := make([]clientv3.Op, 0, len(kvs))
 		for _, kv := range kvs {
 			token, err := strconv.ParseInt(string(kv.Value), 10, 64)
@@ -203,7 +202,7 @@ func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)
 			tell(oracle.Change{Rev: kv.ModRevision, Key: string(kv.Key), Create: kv.CreateRevision, Value: oracle.WriteValue(token, string(kv.Key))})
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
-		err = errors.Join(err, again("that etcd deletes", func(ctx context.Context) error {
+		err = errors.Join(err, again("etcd deletes", func(ctx context.Context) error {
 			_, err := r.All.Txn(ctx).Then(ops...).Commit()
 			return err
 		}))
@@ -214,7 +213,7 @@ func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)
 	return true
 }
 
-// auditWritten tells what the leaders have written since the last time.
+// auditWritten records what the leaders have written since the last time.
 func (r *run) auditWritten(ctx context.Context) {
 	r.audit(ctx, written, func(c oracle.Change) { _ = r.record.Change(c) }) // see record.tell
 }

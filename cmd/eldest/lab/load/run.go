@@ -23,8 +23,8 @@ const (
 	service    = "load-service"
 )
 
-// run is a load that is going on: a plan on the environment that all plans have. Its participants are
-// in this process, and its history in a file.
+// run is a load in progress: a plan in the environment that all plans have. Its participants are in
+// this process, and its history in a file.
 type run struct {
 	*scenario.Env[oracle.Event]
 	scale  Scale
@@ -42,10 +42,9 @@ type run struct {
 	samples []Sample
 }
 
-// Run puts the load on a cluster of three members of its own, and judges what came of
-// it. It blocks for Scale.For, and for as long as joining and leaving take. progress is
-// called with a line now and then. The error is that the load could not be brought into
-// place; what is found is in the summary.
+// Run puts the load on its own cluster of three members, and judges the result. It blocks for
+// Scale.For, and for as long as joining and leaving take. progress is called with a line now and
+// then. An error means that the load could not be set up; what is found is in the summary.
 func Run(scale Scale, progress func(string)) (*Summary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -94,7 +93,7 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 	return summary, nil
 }
 
-// dial returns a client that is closed with the load.
+// dial returns n clients that are closed with the load.
 func (r *run) dial(n int) ([]*clientv3.Client, error) {
 	clients := make([]*clientv3.Client, n)
 	for i := range clients {
@@ -107,8 +106,8 @@ func (r *run) dial(n int) ([]*clientv3.Client, error) {
 	return clients, nil
 }
 
-// gather has everybody join, and returns what has them leave again and waits
-// for it, which must be called also after an error.
+// gather makes all participants join, and returns a function that makes them leave and waits for
+// it, which must be called also after an error.
 func (r *run) gather() (leave func() error, err error) {
 	life, stop := context.WithCancel(context.Background())
 	var living, joining sync.WaitGroup
@@ -157,8 +156,8 @@ func (r *run) gather() (leave func() error, err error) {
 	return leave, err
 }
 
-// load has all the faults and departures go on for as long as the scale says. When no more faults
-// come, somebody must lead, and all observers must be told it.
+// load runs all faults and departures for as long as the scale says. After the last fault a
+// candidate must lead, and all observers must be notified of it.
 func (r *run) load(summary *Summary, progress func(string)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := time.Now()
@@ -171,7 +170,7 @@ func (r *run) load(summary *Summary, progress func(string)) {
 	summary.Missed = r.scale.missed(r.book)
 	summary.Samples = r.samples
 	cancel()
-	all.Wait() // the last burst, the last member: they end in good order
+	all.Wait() // until the last burst and the last restart are complete
 
 	begun = time.Now()
 	for {
@@ -189,8 +188,8 @@ func (r *run) load(summary *Summary, progress func(string)) {
 	}
 }
 
-// kill ends one member after the other with SIGKILL and brings it back with its data,
-// until ctx ends. One that is down then comes back.
+// kill ends one member after the other with SIGKILL and restarts it with its data, until ctx ends.
+// A member that is down then is restarted.
 func (r *run) kill(ctx context.Context) {
 	for n := range ticks(ctx, r.scale.KillEvery) {
 		member := r.Member(n % r.Size())
@@ -214,11 +213,11 @@ func (r *run) kill(ctx context.Context) {
 	}
 }
 
-// compact has etcd forget its history up to what it was one round ago, as its own
-// automatic compaction does, until ctx ends. Without it the members would grow, and with
-// one up to the present every watch would break.
+// compact compacts etcd's history up to the revision of one round ago, as its own automatic
+// compaction does, until ctx ends. Without it the members would grow, and a compaction up to the
+// present would break every watch.
 func (r *run) compact(ctx context.Context) {
-	revision := func() int64 { // 0 where etcd does not answer
+	revision := func() int64 { // 0 if etcd does not answer
 		short, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		now, _ := r.Revision(short)
@@ -238,7 +237,7 @@ func (r *run) compact(ctx context.Context) {
 	}
 }
 
-// inspect looks at everything, again and again, until the load has lasted long enough.
+// inspect checks everything, again and again, until the load has lasted long enough.
 func (r *run) inspect(begun time.Time, progress func(string)) {
 	over := func() bool {
 		lasted := Span(time.Since(begun))
@@ -265,8 +264,8 @@ func (r *run) inspect(begun time.Time, progress func(string)) {
 // spare is how many goroutines the harness may have more at the end than at the beginning.
 const spare = 2
 
-// leftovers waits until everything has gone, which for participants that crashed is when their
-// leases have expired, and notes what has not.
+// leftovers waits until everything is deleted, which for participants that crashed is when their
+// leases have expired, and records what is left.
 func (r *run) leftovers(s *Summary) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*r.scale.patience())
 	defer cancel()
@@ -278,7 +277,7 @@ func (r *run) leftovers(s *Summary) {
 	if err != nil || len(keys)+len(leases) > 0 {
 		r.book.violation("left behind %v after all had left: %d leases, keys: %s; %v", r.scale.patience(), len(leases), strings.Join(keys, ", "), err)
 	}
-	err = inject.Until(ctx, "that no goroutine is left", func(context.Context) (bool, error) {
+	err = inject.Until(ctx, "no goroutine is left", func(context.Context) (bool, error) {
 		s.After = weigh(time.Now())
 		return s.After.Goroutines <= s.Empty.Goroutines+spare, nil
 	})

@@ -21,45 +21,45 @@ func (s *Span) UnmarshalText(text []byte) error {
 // since is how long ago something began, in milliseconds.
 func since(begin time.Time) Span { return Span(time.Since(begin).Round(time.Millisecond)) }
 
-// Scale says how much load there is, and for how long.
+// Scale is the size of the load, and its duration.
 type Scale struct {
-	// For is how long the load lasts, from when everybody has joined.
+	// For is how long the load lasts, from when all participants have joined.
 	For Span `json:"for"`
-	// AtMost is for how long it goes on where it has not been reached by then, because
-	// the machine has other things to do; 0: no longer than For.
+	// AtMost is how long it continues if it has not been reached by then, because the machine is
+	// busy; 0: no longer than For.
 	AtMost Span `json:"at_most,omitempty"`
-	// Seed decides who departs, and how.
+	// Seed decides which participants depart, and how.
 	Seed uint64 `json:"seed"`
 
 	// Heartbeat and Election are etcd's timeouts.
 	Heartbeat Span `json:"heartbeat"`
 	Election  Span `json:"election"`
 
-	// Candidates are in one election, each with a session of its own with this TTL.
-	// They share so many clients of etcd.
+	// Candidates are in one election, each with a session of its own with this TTL. They share this
+	// number of Clients of etcd.
 	Candidates int  `json:"candidates"`
 	Clients    int  `json:"clients"`
 	TTL        Span `json:"ttl"`
-	// PerSecond is how many of them depart each second. For each another one comes.
+	// PerSecond is how many of them depart each second. Each is followed by another one.
 	PerSecond float64 `json:"departures_per_second"`
-	// LeaderCrash is the time between two leaders that crash; nobody leads then until the
-	// lease has expired.
+	// LeaderCrash is the time between two crashes of leaders; after each no candidate leads until
+	// the lease has expired.
 	LeaderCrash Span `json:"leader_crash_every"`
 
-	// Observers is how many subscriptions there are, each read by a goroutine of its own,
-	// and Watchers over how many observe.Observers, each with a client of its own.
+	// Observers is the number of subscriptions, each read by a goroutine of its own, and Watchers
+	// the number of observe.Observers that they share, each with a client of its own.
 	Observers int `json:"observers"`
 	Watchers  int `json:"watchers"`
 
-	// Nodes of a leader-elected service; so many Calls are sent at once to those that do
-	// not lead, again and again, and the leader gives up of its own accord at this pace.
+	// Nodes is the number of nodes of a leader-elected service. Every CallEvery, this number of
+	// Calls is sent at once to those that do not lead. A leader resigns after HandOver.
 	Nodes     int  `json:"nodes"`
 	Calls     int  `json:"calls_at_once"`
 	CallEvery Span `json:"calls_every"`
 	HandOver  Span `json:"service_hand_over_every"`
 
-	// KillEvery is the time between the kills of two members, one after the other, and
-	// DownFor how long each is away.
+	// KillEvery is the time between the kills of two members, one after the other, and DownFor how
+	// long each is down.
 	KillEvery Span `json:"member_killed_every"`
 	DownFor   Span `json:"member_down_for"`
 
@@ -70,9 +70,8 @@ type Scale struct {
 
 // Full is the load that the library must carry.
 //
-// The clients are shared because 1,000 clients of three members are 3,000 connections,
-// which would measure two processors at gRPC's handshakes: see Scale.Clients, which can be
-// raised by a flag.
+// The clients are shared because 1,000 clients of three members are 3,000 connections, which would
+// measure gRPC's handshakes on two processors: see Scale.Clients, which a flag can raise.
 func Full() Scale {
 	return Scale{
 		For: Span(10 * time.Minute), Seed: 1,
@@ -85,8 +84,8 @@ func Full() Scale {
 	}
 }
 
-// Everyday is the same in small, for a machine that has other things to do: it takes a
-// twentieth of a processor, under the race detector a fifth.
+// Everyday is a small load, for a machine that is also used otherwise: it takes a twentieth of a
+// processor, with the race detector a fifth.
 func Everyday() Scale {
 	return Scale{
 		For: Span(8 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
@@ -94,20 +93,20 @@ func Everyday() Scale {
 		Candidates: 50, Clients: 3, TTL: Span(5 * time.Second), PerSecond: 5, LeaderCrash: Span(4 * time.Second),
 		Observers: 1000, Watchers: 2,
 		Nodes: 3, Calls: 50, CallEvery: Span(2 * time.Second), HandOver: Span(4 * time.Second),
-		// Less often than a lease lives, for each election of etcd's prolongs all leases: that
-		// of a leader that crashed would never expire where each kill costs one.
+		// Less often than the TTL, because each election in etcd prolongs all leases: if each kill
+		// causes one, the lease of a leader that crashed would never expire.
 		KillEvery: Span(7 * time.Second), DownFor: Span(time.Second),
 		Inspect: Span(time.Second),
 	}
 }
 
-// patience is how long anything may take before it counts as stuck: an expiry of a lease
-// that an election of etcd's has just prolonged, and then more than anything takes on a
-// machine that is overloaded.
+// patience is how long anything may take before it counts as stuck: the expiry of a lease that an
+// election in etcd has just prolonged, and then more than anything takes on a machine that is
+// overloaded.
 func (s Scale) patience() time.Duration { return 2*time.Duration(s.TTL) + 30*time.Second }
 
-// By returns the scale with a part of everybody, at the same paces: for a machine that
-// cannot carry all.
+// By returns the scale with a part of all participants, at the same paces: for a machine that
+// cannot carry the full load.
 func (s Scale) By(part float64) Scale {
 	of := func(n int) int { return max(1, int(float64(n)*part)) }
 	s.Candidates, s.Clients, s.Observers, s.Calls = of(s.Candidates), of(s.Clients), of(s.Observers), of(s.Calls)
@@ -118,22 +117,22 @@ func (s Scale) By(part float64) Scale {
 // reached is the part of the load that must have been reached.
 const reached = 0.8
 
-// missed lists what of the load was not reached in the time that the scale gives; a run of
-// which something was missed proves nothing.
+// missed lists the parts of the load that were not reached in the time that the scale gives; a run
+// that missed something proves nothing.
 func (s Scale) missed(b *book) (missed []string) {
 	seconds := time.Duration(s.For).Seconds()
-	// What begins with a tick of its own has had one less when the run ends.
+	// What has a ticker of its own has had one tick less when the run ends.
 	every := func(pace Span) float64 { return max(1, seconds/time.Duration(pace).Seconds()-1) }
 	for _, wanted := range []struct {
 		n    float64
 		what string
 	}{
 		{seconds * s.PerSecond, "departures"},
-		// There is none while nobody leads: after a crash, or where the machine is slow to
-		// hand over. Half of those that depart are to lead, if anybody does at that moment.
+		// There is none while no candidate leads: after a crash, or if the machine is slow to hand over.
+		// Half of the departures are meant for the leader, if a candidate leads at that moment.
 		{seconds * s.PerSecond / 20, "tenures"},
 		{every(s.CallEvery), "bursts"},
-		// Those of a burst that comes while a member is killed may end otherwise.
+		// The calls of a burst that comes while a member is killed may end otherwise.
 		{every(s.CallEvery) * float64(s.Calls) / 2, "calls: OK"},
 		{every(s.KillEvery), "compactions"},
 		{every(s.KillEvery), "members killed"},

@@ -25,8 +25,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// store is the leader-elected service: it puts a key that was never there, behind the
-// guard of its tenure.
+// store is the leader-elected service: it puts a key that did not exist before, with the guard of
+// its tenure.
 type store struct {
 	kvpb.UnimplementedKVServer
 	tenure *elector.Leadership
@@ -102,24 +102,24 @@ func (n *node) end(b *book) {
 	if err := <-n.done; !errors.Is(err, context.Canceled) || errors.Is(err, eldest.ErrStuck) {
 		b.violation("a node of the service ended with %v", err)
 	}
-	_ = n.conn.Close() // nobody calls any more
+	_ = n.conn.Close() // no caller uses it any more
 }
 
-// called is where the service writes: the number of the burst, and of the call.
+// called is the prefix of the service's writes: the number of the burst, and of the call follow.
 const called = "/load/called/"
 
-// answerIn is the deadline of a call, and overdue how long after it an answer counts as
-// none.
+// answerIn is the deadline of a call, and overdue the time after it when an answer counts as
+// missing.
 const (
 	answerIn = 20 * time.Second
 	overdue  = 30 * time.Second
 )
 
-// documented are the codes that a call may end with (package curator, Codes); those that
-// this service or these callers have no reason for are left out.
+// documented are the codes that a call may end with (package curator, Codes), without those that
+// this service and these callers cannot cause.
 var documented = map[codes.Code]bool{
 	codes.OK: true, codes.Unavailable: true, codes.DeadlineExceeded: true,
-	codes.Unknown: true, // the service's own, where the outcome is unknown
+	codes.Unknown: true, // the service's own, if the outcome is unknown
 }
 
 // call sends bursts of calls to nodes that do not lead, until ctx ends.
@@ -129,8 +129,7 @@ func (r *run) call(ctx context.Context) {
 	}
 }
 
-// burst sends all calls at once, waits for the answers, and asks etcd for what they
-// wrote.
+// burst sends all calls at once, waits for the answers, and reads from etcd what they wrote.
 func (r *run) burst(to []*node, number int) {
 	prefix := fmt.Sprintf("%s%06d/", called, number)
 	var together sync.WaitGroup
@@ -157,7 +156,7 @@ func (r *run) burst(to []*node, number int) {
 	r.book.count("bursts")
 }
 
-// answer makes one call and notes how it ended.
+// answer makes one call and records how it ended.
 func (r *run) answer(n *node, key string, answers *oracle.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
 	defer cancel()

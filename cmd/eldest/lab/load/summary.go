@@ -19,23 +19,23 @@ import (
 
 // The verdicts.
 const (
-	// Held says that the load was reached and nothing was violated.
+	// Held means that the load was reached and nothing was violated.
 	Held = "held"
-	// Violated says that something happened which must not.
+	// Violated means that something happened which must not.
 	Violated = "violated"
-	// Invalid says that the load was not reached, so that the run proves nothing.
+	// Invalid means that the load was not reached, so that the run proves nothing.
 	Invalid = "INVALID"
 )
 
-// Summary is what came of a run.
+// Summary is the result of a run.
 type Summary struct {
 	Verdict    string   `json:"verdict"`
 	Violations []string `json:"violations"`
 	// Violated counts them; the texts are the first of them.
 	Violated int64    `json:"violations_total"`
 	Missed   []string `json:"load_missed,omitempty"`
-	// Late is what took longer than anything may. It is a violation, unless the load was
-	// not reached: a machine that is starved says nothing about how long things take.
+	// Late is what took longer than anything may. It is a violation, unless the load was not
+	// reached: times on an overloaded machine prove nothing.
 	Late []string `json:"late,omitempty"`
 
 	Scale       Scale    `json:"scale"`
@@ -46,10 +46,10 @@ type Summary struct {
 	Lasted      Span     `json:"load_lasted"`
 	Left        Span     `json:"leaving_took"`
 
-	// Counts is everything that was counted; it goes on while everybody leaves.
+	// Counts has all counters; they continue while participants leave.
 	Counts map[string]int64 `json:"counts"`
-	// Errors are those that reached callers who had not asked for them, by kind, and
-	// Examples the first of each kind.
+	// Errors are those that reached callers unexpectedly, by kind, and Examples the first of each
+	// kind.
 	Errors   map[string]int64  `json:"errors_reaching_callers"`
 	Examples map[string]string `json:"errors_examples"`
 	Took     map[string]Took   `json:"took"`
@@ -57,8 +57,7 @@ type Summary struct {
 	Heap       Flat `json:"heap"`
 	RSS        Flat `json:"rss"`
 	Goroutines Flat `json:"goroutines"`
-	// Empty and After are this process before anybody has joined, and after all have
-	// left.
+	// Empty and After are this process before any participant has joined, and after all have left.
 	Empty   Sample   `json:"before_anybody_joined"`
 	After   Sample   `json:"after_all_have_left"`
 	Samples []Sample `json:"samples"`
@@ -89,12 +88,11 @@ func (s *Summary) judge(b *book) {
 	}
 }
 
-// maxTexts is how many violations are kept in words; all are counted.
+// maxTexts is how many violations are kept as texts; all are counted.
 const maxTexts = 50
 
-// book is what a run finds. What it takes does not grow with the run: counts, histograms
-// of fixed size, and a bounded number of texts; otherwise the book would be the leak that
-// it is there to find.
+// book has the findings of a run. Its size does not grow with the run: counts, histograms of fixed
+// size, and a bounded number of texts; otherwise the book would be the leak that it must find.
 type book struct {
 	mu         sync.Mutex
 	counts     map[string]int64
@@ -124,8 +122,7 @@ func (b *book) counted(what string) int64 {
 	return b.counts[what]
 }
 
-// failed counts an error that reached a caller who had not asked for it. nil counts
-// nothing.
+// failed counts an error that reached a caller unexpectedly. nil counts nothing.
 func (b *book) failed(op string, err error) {
 	if err == nil {
 		return
@@ -147,7 +144,7 @@ func (b *book) violation(format string, args ...any) {
 	}
 }
 
-// late notes what took too long; see Summary.Late.
+// late records what took too long; see Summary.Late.
 func (b *book) late(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,10 +159,10 @@ func (b *book) violatedSoFar() int64 {
 	return b.violated
 }
 
-// longest is what a time is counted as that is longer.
+// longest is the value as which longer times are counted.
 const longest = 4 * time.Hour
 
-// took notes how long something took, in microseconds with two digits.
+// took records how long something took, in microseconds with two significant digits.
 func (b *book) took(what string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +172,7 @@ func (b *book) took(what string, d time.Duration) {
 	_ = b.times[what].RecordValue(min(d, longest).Microseconds()) // it is in the range
 }
 
-// Took says how long something took, in milliseconds.
+// Took has the distribution of a duration, in milliseconds.
 type Took struct {
 	Times int64   `json:"times"`
 	P50   float64 `json:"p50_ms"`
@@ -196,7 +193,7 @@ func (b *book) report(s *Summary) {
 	s.Late = slices.Clone(b.lates)
 }
 
-// kindOf names an error by its kind; one that has none is named by its text.
+// kindOf names an error by its kind, or by its text if it has no kind.
 func kindOf(err error) string {
 	for kind, name := range map[error]string{
 		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrUnavailable: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
@@ -208,5 +205,5 @@ func kindOf(err error) string {
 	if name := hooks.Cause(err); slices.Contains(hooks.Causes()[:len(hooks.Causes())-1], name) {
 		return strings.ReplaceAll(name, "_", " ")
 	}
-	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
+	return fmt.Sprint(err) // nil, of an end without a cause, is shown to the reader
 }

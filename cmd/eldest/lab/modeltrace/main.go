@@ -162,7 +162,7 @@ func draw(out io.Writer, steps []step, title, claim string) error {
 		d.Text(d.Width()/2, d.Y+15, "violated: "+claim, diagram.Class("claim"))
 		d.Y += row * 2 / 3
 	}
-	d.Legend([2]string{"key", "its key is in etcd"}, [2]string{"leads", "it is sure that it leads"})
+	d.Legend([2]string{"key", "its key is in etcd"}, [2]string{"leads", "the candidate is sure that it leads"})
 	return d.Write(out, title, bottom)
 }
 
@@ -197,7 +197,7 @@ func (d *trace) step(s step) error {
 	case "recv":
 		m, ok := d.sent[s.name]
 		if !ok {
-			return fmt.Errorf("%s received %s, which nobody sent", s.who, s.name)
+			return fmt.Errorf("%s received %s, which was not sent", s.who, s.name)
 		}
 		delete(d.sent, s.name)
 		look := "request"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// citizen is a participant of a universe: one life of one process.
+// citizen is a participant of a universe: one process, until it ends.
 type citizen struct {
 	u        *universe
 	who      string
@@ -13,14 +13,14 @@ type citizen struct {
 	name     string
 	dead     bool
 	stopped  bool
-	since    int // how often it was stopped, so that an old alarm does not end a new stop
+	since    int // how often it was stopped, so that an old timer does not end a new stop
 	waiting  []func()
 	lease    int64
 	deadline time.Duration // until when it is sure of its lease
-	token    int64         // of its key, where it knows one
+	token    int64         // of its key, if it is known
 	standing Kind          // "", Joined or Won
-	told     bool          // of its win
-	campaign int           // counts them: what is under way for an old one is void
+	told     bool          // it has reported its win
+	campaign int           // counts campaigns: pending work of an old one is ignored
 	writes   int
 }
 
@@ -37,7 +37,7 @@ func (u *universe) birth(name string, life int) {
 	p.acts(u.upTo(time.Second), p.enroll)
 }
 
-// acts does something after a while, when the process runs.
+// acts calls do after d, as soon as the process runs.
 func (p *citizen) acts(d time.Duration, do func()) {
 	p.u.later(d, func() {
 		switch {
@@ -50,7 +50,7 @@ func (p *citizen) acts(d time.Duration, do func()) {
 	})
 }
 
-// asks sends a request; back is what the process does with the answer.
+// asks sends a request; back handles the answer.
 func (p *citizen) asks(request func(), back func()) {
 	there, lost := p.u.lag()
 	again, forgotten := p.u.lag()
@@ -107,8 +107,8 @@ func (p *citizen) kill() {
 	p.u.later(p.u.upTo(2*time.Second), func() { p.u.birth(p.name, p.life+1) })
 }
 
-// holds is what the process knows: its lease cannot have ended, and its key was not
-// said to be gone.
+// holds reports what the process can infer: its lease cannot have ended, and it was not notified
+// that its key was deleted.
 func (p *citizen) holds(token int64) bool {
 	sure := p.standing != "" && p.token == token
 	if p.u.defect == "sure for good" {
@@ -151,7 +151,7 @@ func (p *citizen) stand() {
 	p.await(p.campaign)
 }
 
-// await registers and asks whether it is its turn, until it is.
+// await registers, and requests whether its key is the oldest, until it is.
 func (p *citizen) await(campaign int) {
 	switch {
 	case p.campaign != campaign || p.standing != Joined:
@@ -184,7 +184,7 @@ func (p *citizen) await(campaign int) {
 func (p *citizen) win(proof int64) {
 	p.standing, p.told = Won, false
 	p.u.tell(Event{Who: p.who, Kind: Proven, Token: p.token, Proof: proof})
-	// It may be stopped before it can tell.
+	// It may be stopped before it reports.
 	token, campaign := p.token, p.campaign
 	if !p.u.calm && p.u.chance(5) {
 		p.stop(p.u.upTo(4 * time.Second))
@@ -223,7 +223,7 @@ func (p *citizen) over(e Event) {
 	})
 }
 
-// hears that its key was taken away.
+// hears is called when the process is notified that its key was removed.
 func (p *citizen) hears(c *candidacy) {
 	_, lives := p.u.expiry[c.lease]
 	switch {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sample asks whether the citizen is sure to lead, between two readings of the clock
-// between which anything may come, until it was not sure for some times.
+// sample checks whether the citizen is sure to lead, between two readings of the clock between
+// which anything may happen, until it was not sure a few times.
 func (p *citizen) sample(token int64, after int) {
 	e := Event{Who: p.who, Kind: Sure, At: p.u.now, Token: token}
 	p.acts(p.u.upTo(tick), func() {

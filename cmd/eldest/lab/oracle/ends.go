@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	// soon is how fast a removal by hand must be known where nothing stands in the
-	// way. The event takes microseconds; the second is for a renewal's answer.
+	// soon is how fast a removal by hand must be noticed if no fault delays that. The event takes
+	// microseconds; the second is for a renewal's answer.
 	soon = time.Second
-	// wakeup is how soon a process that goes on must have reported what it owed meanwhile: it
-	// needs nobody else for that.
+	// wakeup is how soon a process that continues must have made the reports that were due
+	// meanwhile: it needs no other process for that.
 	wakeup = time.Millisecond
 )
 
-// I6 checks: candidate, leader, end. A campaign ends once, in an error or a win; a
-// tenure ends once; and the end is reported in time: before the key is gone
-// where the server removed it (expiry), and soon after it is gone where
-// somebody else removed it and the network was well. Of a key that is deleted while its tenure is
-// suspended nothing need be reported: it does not lead. A process that is stopped at that time
-// reports as soon as it goes on.
+// I6 checks the order candidate, leader, end. A campaign ends once, in an error or a win; a tenure
+// ends once; and the end is reported in time: before the key is deleted if the server deleted it
+// (expiry), and soon after it is deleted if another client deleted it and the network had no fault.
+// If a key is deleted while its tenure is suspended nothing need be reported: it does not lead. A
+// process that is stopped at that time reports as soon as it continues.
 func I6(h *History) []Violation {
 	out := found{"I6", Order(h)}
 	q, stops := h.queue(), h.stops()
@@ -32,7 +31,7 @@ func I6(h *History) []Violation {
 		}
 		l := q.byToken(t.token)
 		if l == nil || !l.removed || t.crashed || t.taken != nil && !t.taken.Clear {
-			continue // I4 reports a win without a key; the dead owe nothing
+			continue // I4 reports a win without a key; dead processes need not report
 		}
 		due := l.died
 		if t.taken != nil {
@@ -79,9 +78,9 @@ func I6(h *History) []Violation {
 	return out.all
 }
 
-// Order checks the part of I6 that needs no instants: what each participant reports
-// follows from what it reported before. A lead function does not begin, nor does its tenure lead on,
-// before the last one has returned (G7).
+// Order checks the part of I6 that needs no instants: each report of a participant follows from its
+// earlier reports. A lead function does not begin, nor is its tenure resumed, before the last one
+// has returned (G7).
 func Order(h *History) []Violation {
 	out := found{invariant: "I6"}
 	phase, token := map[string]Kind{}, map[string]int64{}
@@ -123,25 +122,25 @@ func Order(h *History) []Violation {
 const (
 	// handover is how soon a successor with a good network must lead.
 	handover = 100 * time.Millisecond
-	// aftermath is how long a network's troubles may be felt after they ended:
-	// gRPC dials again with a back-off of its own.
+	// aftermath is how long a fault of the network may have effects after it ended: gRPC dials
+	// again with a back-off of its own.
 	aftermath = 8 * time.Second
-	// yielding is how long a candidate that yields may be at the head of the queue first.
+	// yielding is how much longer a candidate that yields may be at the head of the queue.
 	yielding = time.Second
 )
 
-// I7 checks: what is well stays well. Nobody loses a session, is suspended or is evicted while nothing was wrong
-// with its host or the server within the TTL (one lost reply is nothing wrong).
-// With a session, nobody gives up a candidacy or tenure unless told to, or unless
-// its key was taken away or it was evicted, or a server in trouble refused it. And a candidate that becomes the oldest
-// with nothing wrong leads within a tenth of a second; or is to yield, and has, or leads
-// all the same, within a second more.
+// I7 checks that what works keeps working. No participant loses a session, is suspended or is
+// evicted unless something was wrong with its host or the server within the TTL (one lost reply
+// does not count as wrong). With a session, no participant ends its candidacy or tenure unless it
+// was ordered to, its key was removed, it was evicted, or a faulty server refused it. And a
+// candidate that becomes the oldest with nothing wrong leads within a tenth of a second; or it must
+// yield, and has yielded, or leads nevertheless, within a second more.
 func I7(h *History) []Violation {
 	out := found{invariant: "I7"}
 	q := h.queue()
 	joined, owner := map[string]Event{}, map[int64]string{}
 	told, removed := map[string]bool{}, map[int64]bool{}
-	// troubled reports whether something was wrong with somebody in the last TTL.
+	// troubled reports whether something was wrong with a participant in the last TTL.
 	troubled := func(who string, at time.Duration) bool { return h.troubled(who, at-h.TTL, at) }
 	for _, e := range h.Events {
 		switch e.Kind {
@@ -180,9 +179,9 @@ func I7(h *History) []Violation {
 		turn := max(since, l.born)
 		since = max(since, l.died)
 		if !l.removed {
-			since = math.MaxInt64 // nobody younger can lead
+			since = math.MaxInt64 // no younger candidate can lead
 		}
-		who := "" // of the participant that campaigns with this lease then, or leads by it already
+		who := "" // the participant that then campaigns, or leads already, with this lease
 		for _, e := range h.Events {
 			switch {
 			case e.At > turn:
@@ -209,15 +208,15 @@ func I7(h *History) []Violation {
 	return out.all
 }
 
-// troubled reports whether something was wrong with who's way to the server, or
-// may still have been felt, at any time in [from, to].
+// troubled reports whether something was wrong with who's connection to the server, or may still
+// have had effects, at any time in [from, to].
 func (h *History) troubled(who string, from, to time.Duration) bool {
 	return slices.ContainsFunc(h.Events, func(e Event) bool {
 		return e.Kind == Trouble && (e.Who == who || e.Who == "") && e.At <= to && e.Until+aftermath >= from
 	})
 }
 
-// reports reports whether who has reported one of these in [from, to].
+// reports reports whether who has reported one of kinds in [from, to].
 func (h *History) reports(who string, from, to time.Duration, kinds ...Kind) bool {
 	return slices.ContainsFunc(h.Events, func(e Event) bool {
 		return e.Who == who && e.At >= from && e.At <= to && slices.Contains(kinds, e.Kind)

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// ErrMalformed is wrapped by the errors of [Load] and [Recorder.Add] about what is
-// no line of a history.
+// ErrMalformed is wrapped by the errors of [Load] and [Recorder.Add] about anything that is not a
+// line of a history.
 var ErrMalformed = errors.New("malformed history")
 
-// line is one line of a stored history. Exactly one of its members is there.
+// line is one line of a stored history. Exactly one of its members is set.
 type line struct {
 	About  *About  `json:"about,omitempty"`
 	Event  *Event  `json:"event,omitempty"`
 	Change *Change `json:"change,omitempty"`
 }
 
-// Recorder writes what one process reports, a line of JSON each. A line is one call
-// of Write: in a file opened for appending, what was recorded before a kill is there
-// afterwards. It is safe for concurrent use.
+// Recorder writes the reports of one process, a line of JSON each. A line is one call of Write: in
+// a file opened for appending, everything that was recorded before a kill is kept. It is safe for
+// concurrent use.
 type Recorder struct {
 	now func() time.Duration
 
@@ -36,16 +36,15 @@ type Recorder struct {
 	w  io.Writer
 }
 
-// NewRecorder makes a recorder that writes to w and asks now for the instant of an
-// event that has none. now must be a clock that all processes of the run share.
+// NewRecorder makes a recorder that writes to w and calls now for the instant of an event that has
+// none. now must be a clock that all processes of the run share.
 func NewRecorder(w io.Writer, now func() time.Duration) *Recorder { return &Recorder{now: now, w: w} }
 
-// About writes what the history is about. One process of a run does so.
+// About writes the configuration of the run. One process of a run does so.
 func (r *Recorder) About(a About) error { return r.write(line{About: &a}) }
 
-// Add writes e. Without an instant it gets that of this call, in the order of the
-// lines. It returns after w did; an error is w's, and a process that cannot record what it
-// does must not do it.
+// Add writes e. If e has no instant it gets that of this call, in the order of the lines. It
+// returns after w did; an error is w's, and a process that cannot record an action must not do it.
 func (r *Recorder) Add(e Event) error {
 	if !kinds[e.Kind] {
 		return fmt.Errorf("%w: kind %q", ErrMalformed, e.Kind)
@@ -84,11 +83,11 @@ func (h *History) Store(w io.Writer) error {
 	return errors.Join(err, out.Flush())
 }
 
-// Load reads what the processes of one run have recorded and merges it: events by
-// instant, those of one process and instant in its own order; changes by revision.
-// Of a file that does not end in a newline the last line is not there: its writer
-// was killed in the middle of it, and had not gone on. Everything else that is not
-// understood is an error: a checker that is not given an event looks for it in vain.
+// Load reads what the processes of one run have recorded and merges it: events by instant, those of
+// one process and instant in its own order; changes by revision. If a file does not end in a
+// newline, its last line is ignored: its writer was killed in the middle of it, and did not
+// continue. Anything else that cannot be parsed is an error: a checker must not be given an
+// incomplete history.
 func Load(files ...io.Reader) (*History, error) {
 	h := &History{}
 	about := 0
@@ -150,10 +149,9 @@ func parse(b []byte) (line, error) {
 	return l, nil
 }
 
-// Keep writes a history that is to be looked into to a directory, which must exist:
-// history.jsonl for programs ([Load] reads it), history.txt for people, which ends with what
-// was found, and register.html, a picture of what Linear saw. What was written before an
-// error stays.
+// Keep writes a history for inspection to a directory, which must exist: history.jsonl for programs
+// ([Load] reads it), history.txt for people, which ends with found, and register.html, a picture of
+// the operations that Linear checks. Files that were written before an error stay.
 func (h *History) Keep(dir, found string) error {
 	file, err := os.Create(filepath.Join(dir, "history.jsonl"))
 	if err != nil {
@@ -179,14 +177,14 @@ type Log struct {
 	dead   map[string]bool
 }
 
-// NewLog makes a log that asks now for the instant and rev for the revision of
-// the store at each entry.
+// NewLog makes a log that calls now for the instant and rev for the revision of the store at each
+// entry.
 func NewLog(now func() time.Duration, rev func() int64) *Log {
 	return &Log{now: now, rev: rev, dead: map[string]bool{}}
 }
 
-// Add records e, with its revision and number and, if it has none, its instant. What a
-// participant reports after it crashed is dropped. It reports whether e was recorded.
+// Add records e, with its revision and number and, if it has none, its instant. Reports of a
+// participant after its crash are dropped. It reports whether e was recorded.
 func (l *Log) Add(e Event) bool {
 	rev := l.rev()
 	l.mu.Lock()

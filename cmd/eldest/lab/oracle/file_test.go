@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is stored is what is loaded, with every kind of event; and it is kept for people, too.
+// A stored history can be loaded unchanged, with every kind of event; it is also kept for people.
 func TestStoreAndLoad(t *testing.T) {
 	h, err := write([]string{"put a", "a joined", "a won", "a sent w", "write a w did=x holder=e/a", "del a", "set recovery=60000 looks=3"})
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func TestStoreAndLoad(t *testing.T) {
 	require.ErrorIs(t, h.Keep(filepath.Join(dir, "absent"), ""), os.ErrNotExist)
 }
 
-// Processes write files of their own; together they are one history, in the order
-// of instants and, within an instant, of each file.
+// Processes write files of their own; together they are one history, in the order of instants and,
+// within an instant, of each file.
 func TestMerge(t *testing.T) {
 	var files [2]bytes.Buffer
 	now := 5 * time.Second
@@ -68,7 +68,7 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, "e/", h.Prefix)
 }
 
-// The end of a file whose writer was killed is left out; nothing else is.
+// The incomplete last line of a file whose writer was killed is ignored; nothing else is.
 func TestMalformed(t *testing.T) {
 	const about = `{"about":{"prefix":"e/","data":"d","ttl":1}}` + "\n"
 	const event = `{"event":{"at":1,"kind":"won"}}`
@@ -105,7 +105,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error)  { return 0, io.ErrClosedPipe }
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// The dead report nothing, and order and instants come from the log.
+// Dead participants report nothing, and the log sets order and instants.
 func TestLog(t *testing.T) {
 	now, rev := time.Second, int64(5)
 	l := NewLog(func() time.Duration { return now }, func() int64 { return rev })

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// About is what the run was set up with.
+// About is the configuration of the run.
 type About struct {
-	// Prefix is where the candidates' keys are, with its slash; Data is the key
-	// that the leaders write, whose values are [WriteValue]. It has none at first.
-	// Where there are several such registers, their keys are Data, a slash and a name.
+	// Prefix is the prefix of the candidates' keys, with its slash; Data is the key that the
+	// leaders write, whose values are [WriteValue]. It has no value at first. If there are several
+	// such registers, their keys are Data, a slash and a name.
 	Prefix string `json:"prefix"`
 	Data   string `json:"data"`
-	// Opens says that each tenure begins with a write of its own (Change.Opens).
+	// Opens means that each tenure begins with a write of its own (Change.Opens).
 	Opens bool `json:"opens,omitempty"`
-	// TTL is what the server granted.
+	// TTL is the TTL that the server granted.
 	TTL time.Duration `json:"ttl"`
-	// Recovery is how soon after [Healed] somebody must lead, and the queue must
-	// have settled. 0: TTL + 3 s.
+	// Recovery is how soon after [Healed] a candidate must lead, and the queue must have settled.
+	// 0: TTL + 3 s.
 	Recovery time.Duration `json:"recovery,omitempty"`
-	// Looks says that the queue is listed again and again while faults go on, and in how many
-	// lists in a row something must be wrong. 0: each list is of a queue that has settled.
+	// Looks means that the queue is listed again and again while faults continue, and is the number of lists
+	// in a row in which something must be wrong. 0: each list is of a queue that has settled.
 	Looks int `json:"looks,omitempty"`
 }
 
@@ -56,22 +56,21 @@ func (f *found) add(at time.Duration, format string, args ...any) {
 	f.all = append(f.all, Violation{Invariant: f.invariant, At: at, Text: fmt.Sprintf(format, args...)})
 }
 
-// Check judges a history whose instants and revisions are exact, as those of virtual time
-// are.
+// Check judges a history whose instants and revisions are exact, as in virtual time.
 func (h *History) Check() []Violation {
 	return slices.Concat(I1(h), I5(h), I6(h), I7(h), h.judge())
 }
 
-// Judge judges a history of processes: what participants report comes a moment
-// after it was so, changes of the store are reported later than they were, and nobody
-// knows at which revision anything was reported.
+// Judge judges a history of processes: participants report a moment after the fact, changes of the
+// store are reported later than they were made, and the revision of the store at a report is
+// unknown.
 func (h *History) Judge() []Violation { return slices.Concat(Order(h), h.judge()) }
 
 func (h *History) judge() []Violation {
 	return slices.Concat(I2(h), I3(h), I4(h), Linear(h), Precedes(h), Tokens(h), Leading(h), Observations(h), Healing(h), Fence(h), Transfers(h), Exits(h), Leftovers(h))
 }
 
-// recovery is how soon after the faults all must be well.
+// recovery is how soon after the faults everything must be well.
 func (h *History) recovery() time.Duration { return cmp.Or(h.Recovery, h.TTL+3*time.Second) }
 
 // end is the instant of the last event.
@@ -82,12 +81,11 @@ func (h *History) end() time.Duration {
 	return 0
 }
 
-// quietly are the kinds that most of a log is made of, and that say nothing to its
-// reader.
+// quietly are the kinds of most entries of a log, which do not help its reader.
 var quietly = map[Kind]bool{Sent: true, Acked: true, Trouble: true, Sure: true, Read: true, FenceAccepted: true}
 
-// String is the log and the store's changes in one column of instants, without the
-// writes that went well, which are most of it.
+// String is the log and the store's changes in one column of instants, without the successful
+// writes, which are most of it.
 func (h *History) String() string {
 	type line struct {
 		at   time.Duration
@@ -112,14 +110,14 @@ func (h *History) String() string {
 	return b.String()
 }
 
-// LeaseOf returns the lease in a candidate's key. It is in the name, and stays
-// there when somebody overwrites the key without its lease. 0 for other keys.
+// LeaseOf returns the lease in a candidate's key. It is part of the name, and stays there if
+// another client overwrites the key without its lease. 0 for other keys.
 func LeaseOf(key string) int64 {
 	id, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
 	return id
 }
 
-// WriteValue is the value of a guarded write: by which token, and the unique name of the write.
+// WriteValue is the value of a guarded write: its token, and the unique name of the write.
 func WriteValue(token int64, name string) string { return fmt.Sprintf("%d %s", token, name) }
 
 // ReadValue is the name of the write that made a value, for [Read]. It is an error

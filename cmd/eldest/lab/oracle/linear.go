@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	// effort is how many steps the search may take for one segment before it gives up.
-	// A history of real participants takes a few for each operation; only one made to
-	// be hard takes more, and then nothing is known of it, which is no good news.
+	// effort is how many steps the search may take for one segment. A history of real participants
+	// takes a few for each operation; only one made to be hard takes more: then nothing is known of
+	// it, which is reported.
 	effort = 1_000_000
-	// enough is how many operations are judged together at least: the search takes
-	// memory with the square of their number, and a little for each part.
+	// enough is the least number of operations that are judged together: the memory of the search
+	// grows with the square of their number, and a little with each part.
 	enough = 32
 )
 
-// Linear checks: guarded writes and reads are those of one register with tenures.
-// There is an order of all of them in which each takes effect between its call and
-// its return, each read returns the last write, and no write is by a token older
-// than one whose win had been reported. See operations for what becomes of refused
-// writes and of those of unknown outcome.
+// Linear checks that guarded writes and reads are those of one register with tenures. There is an
+// order of all of them in which each takes effect between its call and its return, each read
+// returns the last write, and no write has a token older than one whose win had been reported. See
+// operations for refused writes and for those of unknown outcome.
 func Linear(h *History) []Violation { return linear(h, effort, enough) }
 
 func linear(h *History, effort int64, enough int) []Violation {
@@ -74,9 +73,9 @@ func misfit(part []porcupine.Operation) (first porcupine.Operation, ordered int)
 	return first, len(longest)
 }
 
-// Picture writes what Linear saw to a file, to be looked at in a browser: every
-// operation in its time, and the longest orders found. It takes memory with the
-// square of the operations: it is for the history of a violation.
+// Picture writes the operations that Linear checks to a file for a browser: every operation in its
+// time, and the longest orders found. Its memory grows with the square of the operations: it is for
+// the history of a violation.
 func (h *History) Picture(path string) error {
 	parts := segments(h.operations(), enough)
 	var budget atomic.Int64
@@ -106,9 +105,9 @@ const (
 	reads  verb = "reads"
 )
 
-// operation is what a participant asked of the register, and was told.
+// operation is an operation of a participant on the register, with its result.
 type operation struct {
-	id    int // tells equal ones apart
+	id    int // distinguishes equal operations
 	verb  verb
 	who   string
 	token int64  // of a read: 0, or the token that guarded it
@@ -128,36 +127,36 @@ func (o operation) String() string {
 	}
 }
 
-// register is the state of what leaders write: the newest tenure that anybody has
-// been notified of, and the last write. The guard's promise is that tenure and value
-// move together: once the holder of a newer token has been told of its win,
-// nothing by an older token happens any more.
+// register is the state of the data that leaders write: the newest tenure of which a participant
+// has been notified, and the last write. The guard guarantees that tenure and value change
+// together: once the holder of a newer token has been notified of its win, no operation of an older
+// token takes effect.
 type register struct {
 	token int64
 	write string
 }
 
-// step applies an operation that was told to have succeeded. It returns false
-// where a register with tenures would not have let it.
+// step applies an operation that was reported as successful. It returns false if a register with
+// tenures would not have allowed it.
 func (r register) step(o operation) (register, bool) {
 	switch o.verb {
 	case begins:
 		return register{o.token, o.write}, true
 	case wins:
-		// The win itself came earlier than the report, and may be reported after that
-		// of a newer tenure: it makes nothing older possible again.
+		// The win itself came earlier than the report, and may be reported after that of a newer
+		// tenure: it does not make older operations possible again.
 		return register{max(r.token, o.token), r.write}, true
 	case writes:
 		return register{o.token, o.write}, o.token >= r.token
 	case reads:
 		return register{max(r.token, o.token), r.write}, (o.token == 0 || o.token >= r.token) && r.write == o.write
 	}
-	panic("no such verb: " + o.verb) // ours, not what was loaded
+	panic("no such verb: " + o.verb) // a bug here, not in what was loaded
 }
 
-// model is the register as porcupine sees it. Each step costs; when nothing is left
-// to spend nothing is possible, and the search ends. Steps are the same on every
-// machine and in virtual time, which a time-out is not.
+// model is porcupine's model of the register. Each step uses the budget; when nothing is left no
+// step is possible, and the search ends. The number of steps is the same on every machine and in
+// virtual time, unlike a timeout.
 func model(budget *atomic.Int64) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return register{} },
@@ -176,20 +175,19 @@ func model(budget *atomic.Int64) porcupine.Model {
 	}
 }
 
-// operations returns what participants and readers did with the data key, in the
-// order of calls. An operation takes effect at some instant between its call and
-// its return, both included, so that those of one instant may be in any order.
+// operations returns the operations of participants and readers on the data key, in the order of
+// calls. An operation takes effect at some instant between its call and its return, both included,
+// so that those of one instant may be in any order.
 //
 //   - An acknowledged write: from when it was sent to when it was acknowledged.
-//   - A refused write is none, and neither is one that nobody was told of. A read
+//   - A refused write is no operation, and neither is a write that no participant reported. A read
 //     that returns it returns what was never written.
-//   - A write of unknown outcome may take effect at any time from when it was sent,
-//     or never. If somebody read it then it took effect before that read was over;
-//     if nobody did it makes no difference whether it did: whatever order explains
-//     the rest explains it without. So no operation is open-ended, and the search
-//     stays short, however many outcomes are unknown.
-//   - A win is at the instant at which it was reported, which is the latest at which it
-//     can have been: what the guard forbids afterwards is then certainly forbidden.
+//   - A write of unknown outcome may take effect at any time from when it was sent, or never. If a
+//     participant read it then it took effect before that read was over; if none did it makes no
+//     difference whether it did: an order that explains the rest needs no such write. So no
+//     operation is open-ended, and the search stays short, however many outcomes are unknown.
+//   - A win is at the instant at which it was reported, which is the latest at which it can have
+//     been: what the guard forbids afterwards is then certainly forbidden.
 func (h *History) operations() []porcupine.Operation {
 	var ops []porcupine.Operation
 	clients := map[string]int{} // numbers, for the picture
@@ -216,7 +214,7 @@ func (h *History) operations() []porcupine.Operation {
 		case Sent:
 			sent[e.Write] = e
 		case Acked:
-			// Not sent, as far as was reported: I3 says so if it is there.
+			// If it was not reported as sent: I3 reports that if it was committed.
 			add(writes, e, sent[e.Write].At, e.At)
 			delete(sent, e.Write)
 		case Refused:
@@ -232,15 +230,14 @@ func (h *History) operations() []porcupine.Operation {
 	return ops
 }
 
-// segments cuts a history where the state of the register is certain, so that each
-// part can be judged by itself. That is so after a read or write that overlapped
-// with no other operation: everything before was over, so the value is that
-// one's, and the token is the newest of all so far, whatever their order was. Each
-// part but the first begins with that state, and but the last has at least enough
-// operations.
+// segments splits a history where the state of the register is certain, so that each part can be
+// judged by itself. That is so after a read or write that overlapped with no other operation: all
+// earlier operations were over, so the value is that one's, and the token is the newest of all so
+// far, whatever their order was. Each part but the first begins with that state, and each but the
+// last has at least enough operations.
 //
-// The cut loses nothing: an order that explains the whole is one of the parts, end
-// to end, and the other way round.
+// The split loses nothing: orders that explain the parts, end to end, explain the whole, and the
+// other way round.
 func segments(ops []porcupine.Operation, enough int) [][]porcupine.Operation {
 	var all [][]porcupine.Operation
 	var part []porcupine.Operation

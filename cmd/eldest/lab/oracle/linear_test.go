@@ -32,7 +32,7 @@ func TestPicture(t *testing.T) {
 	require.NoError(t, (&History{}).Picture(path), "of nothing")
 }
 
-// What is too hard to judge is not taken for good.
+// A history that is too hard to judge does not pass.
 func TestTooHard(t *testing.T) {
 	h := &History{}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"} {
@@ -46,8 +46,8 @@ func TestTooHard(t *testing.T) {
 	}
 }
 
-// slot is an operation as the definition has it: one of unknown outcome has no
-// return, and need not happen.
+// slot is an operation by the definition: one of unknown outcome has no return, and need not take
+// effect.
 type slot struct {
 	operation
 	call, back time.Duration
@@ -80,8 +80,8 @@ func slots(h *History) []slot {
 	return all
 }
 
-// explained tries every order, by the definition: no call after a return that came
-// before it, and every operation that must happen does.
+// explained tries every order, by the definition: no call after a return that came before it, and
+// every operation that must take effect is in it.
 func explained(state register, left []slot) bool {
 	must, first := false, time.Duration(math.MaxInt64) // return of what must happen
 	for _, s := range left {
@@ -100,8 +100,8 @@ func explained(state register, left []slot) bool {
 	return !must
 }
 
-// Linear agrees with the definition on small histories made at random, cut and
-// uncut: what is left out, shortened and cut apart changes no verdict.
+// Linear agrees with the definition on small random histories, split and whole: omitting,
+// shortening and splitting change no verdict.
 func TestLinearAgreesWithDefinition(t *testing.T) {
 	const histories = 10_000
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// I1 checks: one leader by real time. The interval of a spell begins with the win, or where a
-// suspended tenure leads on, and ends at the first instant at which the holder is no longer sure, gives up or
-// is gone. None may begin in the interval of another tenure's. No pause, clock
-// or network excuses it; only the removal of the key or lease by somebody else
-// does, of which neither an old leader nor a new one can know before it is notified
-// (I6 says how soon it must know).
+// I1 checks that there is one leader by real time. The interval of a spell begins with the win, or
+// when a suspended tenure is resumed, and ends at the first instant at which the holder is no
+// longer sure, resigns or has crashed. None may begin in the interval of another tenure. No pause,
+// clock or network is an excuse; only the removal of the key or lease by another client is, which
+// neither an old leader nor a new one can notice before it is notified (I6 checks how soon it must
+// notice).
 func I1(h *History) []Violation {
 	out := found{invariant: "I1"}
 	_, all := h.tenures()
@@ -33,14 +33,14 @@ func I1(h *History) []Violation {
 	return out.all
 }
 
-// sure reports whether a was asked at b's win, between the moment at which b knew that
-// it leads and the moment at which it reported that, and was sure. Then the two led at one
-// time, though a may have reported its end at the same instant and before b's report.
+// sure reports whether a was sampled at b's win, between the moment at which b found that it leads
+// and the moment at which it reported that, and was sure. Then the two led at one time, though a
+// may have reported its end at the same instant and before b's report.
 //
-// The question is also why nothing needs to be excused at one instant: a holder that
-// lets its lease go, and the successor that is notified, may be one instant where there
-// are no distances, and in which order their goroutines report is the scheduler's affair.
-// But a holder that is asked and is not sure says so before the win.
+// The sample is also why nothing needs to be excused at one instant: a holder that gives up its
+// lease, and the successor that is notified, may do so at one instant if there are no network
+// delays, and the scheduler decides in which order their goroutines report. But a holder that is
+// sampled and is not sure reports that before the win.
 func (h *History) sure(a, b *spell) bool {
 	for i := b.from.Seq - 2; i >= 0 && h.Events[i].At == b.from.At; i-- {
 		if e := h.Events[i]; e.Kind == Held && e.claim() == a.claim && e.By == b.who {
@@ -56,11 +56,11 @@ func (h *History) sure(a, b *spell) bool {
 	return false
 }
 
-// Tokens checks that tokens rise in the order of wins, and that none leads on whose token is older than
-// that of a win. A win may be reported late, and
-// after a newer one, where the winner was kept from it: it was stopped
-// during its campaign, or while it was suspended, or its key was taken away by hand before. Every other
-// winner reports within its lease, and nobody newer wins before that is over.
+// Tokens checks that tokens rise in the order of wins, and that no tenure is resumed whose token is
+// older than that of a win. A win may be reported late, after a newer one, if the winner was
+// delayed: it was stopped during its campaign, or while it was suspended, or its key was removed by
+// hand before. Every other winner reports within its lease, and no newer candidate wins before that
+// is over.
 func Tokens(h *History) []Violation {
 	out := found{invariant: "tokens"}
 	var newest *spell
@@ -84,12 +84,11 @@ func Tokens(h *History) []Violation {
 	return out.all
 }
 
-// I4 checks: at the revision of the winning proof the winner's key was alive and the
-// oldest. Where an implementation does not report the revision of its proof, there
-// must be at least one revision between its campaign's start and its win at which
-// that was so; where nobody knew the revisions of those, at least one at all.
-// The same is asked of a tenure that leads on after it was suspended, from then on.
-// [Tokens] checks that tenures start in create-revision order.
+// I4 checks that at the revision of the winning proof the winner's key existed and was the oldest.
+// If an implementation does not report the revision of its proof, there must be at least one
+// revision between its campaign's start and its win at which that was so; if those revisions are
+// unknown, at least one at all. The same is required of a tenure that is resumed after it was
+// suspended, from the suspension on. [Tokens] checks that tenures start in create-revision order.
 func I4(h *History) []Violation {
 	out := found{invariant: "I4"}
 	q := h.queue()
@@ -122,23 +121,23 @@ func I4(h *History) []Violation {
 	return out.all
 }
 
-// Leading checks what processes say of themselves against one clock. A sample says
-// that at some instant from its first reading to its second the participant was
-// sure to lead, so only a win reported before the first is certain to be earlier. Then:
+// Leading checks the samples of processes against one clock. A sample means that at some instant
+// from its first reading to its second the participant was sure to lead, so only a win reported
+// before the first is certain to be earlier. Then:
 //
-//   - Nobody is sure to lead after a win by a newer token. Where the key or lease was
-//     taken away by hand the news may be under way, until all has healed.
-//   - Nobody is sure to lead after the store reported that its key is gone, with the same
+//   - No participant is sure to lead after a win by a newer token. If its key or lease was removed by
+//     hand, its notification may be pending until all has healed.
+//   - No participant is sure to lead after the store reported that its key is deleted, with the same
 //     exception. This needs no successor.
-//   - A participant that was stopped for longer than its lease could last is not
-//     sure to lead by it at its first use after that, or ever.
-//   - One that has heartbeats and was stopped for longer than their timeout is not sure either, before it
-//     has reported that it leads on.
-//   - One that has once not been sure, or reported the end, is not sure again, before it has reported that it
-//     leads on. That it does is judged like a sample that began when it was suspended.
+//   - A participant that was stopped for longer than its lease could last is not sure to lead by it
+//     at its first use after that, or ever.
+//   - One that has heartbeats and was stopped for longer than their timeout is not sure either,
+//     before it has reported that it leads again.
+//   - One that has once not been sure, or reported the end, is not sure again, before it has reported
+//     that it leads again. That report is judged like a sample that began when it was suspended.
 //
-// A stop excuses nothing: what counts is the instant at which the participant looked,
-// and while it is stopped it does not.
+// A stop is no excuse: what counts is the instant at which the participant checked, and a stopped
+// process does not check.
 //
 // Each tenure is reported once for each of these.
 func Leading(h *History) []Violation {
@@ -154,7 +153,7 @@ func Leading(h *History) []Violation {
 			gone[l.create] = l.died
 		}
 	}
-	over := map[claim][]span{} // from when to when somebody was certainly not sure at some instant
+	over := map[claim][]span{} // when a participant was certainly not sure at some instant
 	for _, e := range h.Events {
 		if e.Kind == NotSure || e.Kind == Ended || e.Kind == Suspended {
 			over[e.claim()] = append(over[e.claim()], span{e.At, max(e.At, e.Until)})
@@ -200,7 +199,7 @@ func Leading(h *History) []Violation {
 		if at, ok := gone[e.Token]; ok && at < e.At && !h.underway(t, at, e.At) {
 			report("gone", "%s (token %d) is sure to lead, and its key was gone by %v, %v before", e.Who, e.Token, at, e.At-at)
 		}
-		since := t.at(max(e.At, e.Until)).from.At // when it began to lead, as far as this sample can know
+		since := t.at(max(e.At, e.Until)).from.At // when it began to lead, as far as this sample shows
 		for _, s := range stops[e.Who] {
 			if t.beat > 0 && since <= s.from && s.till <= e.At && s.till-s.from > t.beat+settling {
 				report("beat", "%s (token %d) is sure to lead after it was stopped from %v to %v, longer than its heartbeats' timeout of %v", e.Who, e.Token, s.from, s.till, t.beat)
@@ -218,10 +217,9 @@ func Leading(h *History) []Violation {
 	return out.all
 }
 
-// underway reports whether a tenure's key or lease was taken away by hand before
-// what came of it was reported, and its holder may still not know that at an
-// instant. The news cannot be under way for longer
-// than it takes to recover once nothing is wrong any more.
+// underway reports whether a tenure's key or lease was removed by hand before the consequence was
+// reported, and its holder may not have been notified by an instant. Once nothing is wrong any
+// more, a notification takes no longer than the time to recover.
 func (h *History) underway(t *tenure, reported, at time.Duration) bool {
 	for _, e := range h.Events {
 		if e.Kind != Removed || !e.takes(t) || e.At > reported {

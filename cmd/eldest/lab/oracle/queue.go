@@ -60,9 +60,9 @@ func (q queue) oldest(rev int64) *life {
 	return nil
 }
 
-// leadsWithin reports whether token was the oldest at any revision in
-// [from, to]. A life becomes the oldest when the last older one ends, and stays
-// so until it ends itself: one point to look at is enough.
+// leadsWithin reports whether token was the oldest at any revision in [from, to]. A life becomes
+// the oldest when the last older one ends, and stays so until it ends itself: so one revision is
+// enough to check.
 func (q queue) leadsWithin(token, from, to int64) bool {
 	l := q.byToken(token)
 	if l == nil {
@@ -90,8 +90,8 @@ func (h *History) isRegister(key string) bool {
 	return h.Data != "" && (key == h.Data || strings.HasPrefix(key, h.Data+"/"))
 }
 
-// commits returns the guarded writes in the order of revisions; and the other changes of registers: what
-// was deleted, and what has a value that no guarded write writes.
+// commits returns the guarded writes in the order of revisions, and the other changes of registers:
+// deletions, and values that no guarded write has.
 func (h *History) commits() (all []commit, deleted, foreign []Change) {
 	for _, c := range h.Changes {
 		if !h.isRegister(c.Key) {
@@ -110,7 +110,7 @@ func (h *History) commits() (all []commit, deleted, foreign []Change) {
 	return all, deleted, foreign
 }
 
-// byName returns the writes that somebody asked for, by their names.
+// byName returns the writes that a client requested, by their names.
 func (h *History) byName() map[string][]commit {
 	named := map[string][]commit{}
 	all, _, _ := h.commits()

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Observations checks what observers are notified of (G6): neither tokens nor
-// revisions go back; the leader named did lead at that revision, or, where the revision
-// is not known, has won; nobody leads only where the queue was empty; its key names its
-// lease; what is not known has a reason. When a step is over, its leader is what was notified last.
+// Observations checks the notifications of observers (G6): neither tokens nor revisions go back;
+// the reported leader did lead at that revision, or, if the revision is unknown, has won; no leader
+// is reported only if the queue was empty; its key contains its lease; an unknown state has a
+// reason. When a step is over, the last notification has its leader.
 func Observations(h *History) []Violation {
 	out := found{invariant: "G6"}
 	won := map[int64]bool{}
@@ -64,12 +64,11 @@ func Observations(h *History) []Violation {
 	return out.all
 }
 
-// Transfers checks what the caller of a transfer was told: at the revision of
-// its success the target was alive and the oldest; when the leader that yielded was
-// deleted, no other key was the oldest before the target; and, where the order was to be
-// kept, the others that existed before and after it are in the order in which they
-// were, unless they left by themselves in between: each is in the life in which it was,
-// or in the one to which it requeued.
+// Transfers checks the result that the caller of a transfer received: at the revision of its
+// success the target was alive and the oldest; when the key of the leader that yielded was deleted,
+// no other key was the oldest before the target's; and, if the order had to be kept, the others
+// that existed before and after it are in the same order as before, unless they left by themselves
+// in between: each has the key that it had, or the one with which it requeued.
 func Transfers(h *History) []Violation {
 	out := found{invariant: "transfers"}
 	q := h.queue()
@@ -107,9 +106,9 @@ func Transfers(h *History) []Violation {
 	return out.all
 }
 
-// Fence checks the store outside etcd that refuses older tokens: those that it
-// accepted never go back, in its own order. It also checks the store: one that
-// refuses what is no older than all before is no witness.
+// Fence checks the store outside etcd that refuses older tokens: the tokens that it accepted never
+// go back, in its own order. It also checks the store: one that refuses a token that is no older
+// than all before cannot be relied on.
 func Fence(h *History) []Violation {
 	out := found{invariant: "fence"}
 	newest := int64(0)
@@ -126,8 +125,8 @@ func Fence(h *History) []Violation {
 	return out.all
 }
 
-// Exits checks that processes end with the code that what became of them calls for:
-// Event.Code of the last report about each.
+// Exits checks that each process ends with the exit code that the last report about it requires
+// (Event.Code).
 func Exits(h *History) []Violation {
 	out := found{invariant: "exits"}
 	last := map[string]Event{}
@@ -144,7 +143,7 @@ func Exits(h *History) []Violation {
 	return out.all
 }
 
-// Leftovers reports what the harness found when everybody had gone.
+// Leftovers reports what the harness found when all participants had left.
 func Leftovers(h *History) []Violation {
 	out := found{invariant: "left"}
 	for _, e := range h.Events {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// fading is how long a key may outlive its owner's candidacy where nothing is
-// wrong: a request that was under way, and the one that removes what it did.
+// fading is how long a key may outlive its owner's candidacy if nothing is wrong: a request in
+// flight, and the one that removes its result.
 const fading = time.Second
 
-// I5 checks: at quiescence (the first Quiet event) nobody waits while no older candidate
-// exists. The oldest key belongs to a participant that leads by it, every key belongs
-// to one, and each that waits or leads has a key. At all times, no key exists for long
-// whose owner is not a candidate (G8).
+// I5 checks: at quiescence (the first Quiet event) no candidate waits while no older candidate
+// exists. The oldest key belongs to a participant that leads by it, every key belongs to one, and
+// each that waits or leads has a key. At all times, no key exists for long whose owner is not a
+// candidate (G8).
 func I5(h *History) []Violation {
 	out := found{"I5", h.ghosts()}
 	quiet := slices.IndexFunc(h.Events, func(e Event) bool { return e.Kind == Quiet })
@@ -60,8 +60,8 @@ func I5(h *History) []Violation {
 	return out.all
 }
 
-// ghosts finds keys that existed while their owner, with nothing wrong, was no
-// candidate. Those behind them wait for nobody.
+// ghosts finds orphaned keys: they existed while their owner, with nothing wrong, was no candidate.
+// The candidates behind them wait for no leader.
 func (h *History) ghosts() []Violation {
 	out := found{invariant: "I5"}
 	type idle struct {
@@ -81,10 +81,10 @@ func (h *History) ghosts() []Violation {
 		case Joined:
 			over(e.Who, e.At)
 			lease[e.Who] = e.Lease
-		case Crashed: // it ends everything: the lease takes the key with it
+		case Crashed: // a crash ends everything: the key expires with the lease
 			over(e.Who, e.At)
 		case Failed, Ended:
-			if !e.Lost { // a lost session may not reach the server: the lease ends the key
+			if !e.Lost { // a lost session may not reach the server: the key expires with the lease
 				since[e.Who] = e.At
 			}
 		}
@@ -107,21 +107,21 @@ func (h *History) ghosts() []Violation {
 	return out.all
 }
 
-// Healing checks that all comes right by itself. After the last fault is over
-// (Healed), with anybody alive, somebody leads within the time to recover; and when
-// all has settled (Queue) the keys are exactly those of the candidates.
-// What changed within the time to recover before the list may be in it or not.
+// Healing checks that everything recovers by itself. After the last fault is over (Healed), if any
+// participant is alive, one leads within the time to recover; and when all has settled (Queue) the
+// keys are exactly those of the candidates. A candidate that changed within the time to recover
+// before the list may be in it or not.
 //
-// Where there is one list after the other while faults go on (About.Looks), what is wrong
-// with the keys must be wrong in so many lists in a row, and a participant that was told to leave may
-// be in the queue or not. In either case no candidate is first for longer than the time to
-// recover, in one list after the other, without having won.
+// If the queue is listed again and again while faults continue (About.Looks), what is wrong with
+// the keys must be wrong in so many lists in a row, and a participant that was ordered to leave may
+// be in the queue or not. In either case no candidate is first for longer than the time to recover,
+// in one list after the other, without having won.
 //
-// A Healed after which something else took effect too soon is not judged, and counts for
-// nothing: see [Tally].
+// A Healed after which another fault took effect too soon is not judged, and does not count: see
+// [Tally].
 func Healing(h *History) []Violation {
 	out := found{invariant: "healing"}
-	odd := map[string]int{} // what was wrong in the last list, in how many in a row
+	odd := map[string]int{} // what was wrong in the last list, and in how many lists in a row
 	first, since := "", time.Duration(0)
 	for _, e := range h.Events {
 		switch e.Kind {
@@ -141,7 +141,7 @@ func Healing(h *History) []Violation {
 				break
 			}
 			s := now[owner[LeaseOf(first)]]
-			long := e.At - max(since, s.since) // one that has joined since then is first in another life
+			long := e.At - max(since, s.since) // a candidate that has joined since then has another key
 			if (!s.led || s.lease != LeaseOf(first)) && long > h.recovery() {
 				out.add(e.At, "key %s has been first for %v, and does not lead", first, long)
 				since = e.At
@@ -154,7 +154,7 @@ func Healing(h *History) []Violation {
 // look judges one list of keys, and returns what is wrong with it.
 func (h *History) look(q Event, now stands, owner map[int64]string, before map[string]int, out *found) (odd map[string]int) {
 	odd = map[string]int{}
-	// again is bad, if it has been so in enough lists.
+	// again reports what is wrong, if it was wrong in enough lists.
 	again := func(what, key, format string, args ...any) {
 		n := before[what+key] + 1
 		if odd[what+key] = n; h.Looks == 0 || n == h.Looks {
@@ -196,19 +196,19 @@ func (h *History) look(q Event, now stands, owner map[int64]string, before map[s
 	return odd
 }
 
-// owners returns whose which lease is, at an instant.
+// owners returns the owner of each lease at an instant.
 func (h *History) owners(at time.Duration) map[int64]string {
 	owner := map[int64]string{}
 	for _, e := range h.Events {
-		if e.Kind == Joined && e.Lease != 0 && e.At <= at { // 0: that of a key which names none
+		if e.Kind == Joined && e.Lease != 0 && e.At <= at { // 0: of a key without a lease in its name
 			owner[e.Lease] = e.Who
 		}
 	}
 	return owner
 }
 
-// recovers reports whether an end of all faults is to be judged: somebody takes part, that has not
-// been told to leave, and nothing took effect before the log went on for the time to recover.
+// recovers reports whether the end of all faults must be judged: a participant takes part that was not
+// ordered to leave, and no fault took effect before the log had continued for the time to recover.
 func (h *History) recovers(from time.Duration) bool {
 	till := from + h.recovery()
 	disturbed := slices.ContainsFunc(h.Events, func(e Event) bool {
@@ -228,9 +228,9 @@ func (h *History) recovers(from time.Duration) bool {
 	return len(in) > 0 && !disturbed && h.end() >= till
 }
 
-// led reports whether anybody is known to have led at some instant between two: won,
-// was sure, or wrote in a tenure of which it has not reported the end. (The answer to a write may
-// come when its tenure is long over.)
+// led reports whether a participant is known to have led at some instant between two: it won, was
+// sure, or wrote in a tenure whose end it has not reported. (The answer to a write may come long
+// after its tenure.)
 func (h *History) led(from, till time.Duration) bool {
 	over := map[claim]bool{}
 	for _, e := range h.Events {

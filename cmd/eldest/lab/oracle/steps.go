@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Overtaken checks the order of wins by what participants report, without the store (G5):
-// nobody wins while an older candidate exists, from when it joined with its token to when
-// it reported its end, was killed or stopped, or its key was taken away.
+// Overtaken checks the order of wins by the reports of participants, without the store (G5): no
+// candidate wins while an older one exists, from when that one joined with its token to when it
+// reported its end, was killed or stopped, or its key was removed.
 func Overtaken(h *History) []Violation {
 	out := found{invariant: "overtaken"}
 	candidates := map[int64]string{} // by token
@@ -33,9 +33,9 @@ func Overtaken(h *History) []Violation {
 	return out.all
 }
 
-// Wakes checks that a departure wakes one candidate: of those that existed before a
-// step and had joined with their tokens, one, and no more than depart, is told for whom
-// it waits now, or wins, until the step is over.
+// Wakes checks that a departure wakes one candidate: of those that existed before a step and had
+// joined with their tokens, one, and no more than depart, is notified of a new predecessor, or
+// wins, until the step is over.
 func Wakes(h *History) []Violation {
 	out := found{invariant: "wakes"}
 	candidates := map[string]int64{} // tokens, by participant
@@ -77,9 +77,9 @@ func Wakes(h *History) []Violation {
 	return out.all
 }
 
-// InTime checks that leaders are succeeded: after a step that takes leadership away
-// (Acted), a newer token wins by the instant that the step names; after a tenure that ended
-// by itself, if anybody wins at all, within the time to recover.
+// InTime checks that leaders are succeeded: after a step that ends a leadership (Acted), a newer
+// token wins by the instant that the step names; after a tenure that ended by itself, if another
+// candidate wins at all, within the time to recover.
 func InTime(h *History) []Violation {
 	out := found{invariant: "in time"}
 	acted := map[int64]bool{}
@@ -110,15 +110,15 @@ func InTime(h *History) []Violation {
 	return out.all
 }
 
-// Granted checks the guard where nothing but the steps of the harness ends a tenure (G4):
-// a write is refused if it was sent after the win of a newer token was reported, and only
-// then; and each tenure from which a step took leadership has been put to that test.
+// Granted checks the guard if only the steps of the harness end tenures (G4): a write is refused if
+// it was sent after the win of a newer token was reported, and only then; and each tenure that a
+// step ended has been tested so.
 func Granted(h *History) []Violation {
 	out := found{invariant: "granted"}
 	newest := int64(0)
 	past := map[string]bool{}  // by write: sent by an older token
 	tested := map[int64]bool{} // by token
-	due := map[int64]bool{}    // by token: what the steps must put to the test
+	due := map[int64]bool{}    // by token: the tenures that must be tested
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Won:

@@ -15,9 +15,9 @@ type Tally struct {
 	Refused   int            `json:"refused"`
 	Unclear   int            `json:"unclear"`
 	Reads     int            `json:"reads"`
-	Samples   int            `json:"samples"`    // answers to the question whether somebody is sure to lead
+	Samples   int            `json:"samples"`    // checks whether a participant is sure to lead
 	LongStops int            `json:"long_stops"` // stops of a leader, longer than its lease, with a sample after
-	Healed    int            `json:"healed"`     // times that all had healed, and nothing took effect before somebody had to lead
+	Healed    int            `json:"healed"`     // times that all had healed, and no fault took effect before a candidate had to lead
 	Queues    int            `json:"queues"`
 	Suspended int            `json:"suspended,omitempty"`
 	Resumed   int            `json:"resumed,omitempty"`
@@ -26,7 +26,7 @@ type Tally struct {
 	FencedOff int            `json:"fenced_off"` // older tokens that it refused
 }
 
-// count is one number of a tally: what people call it, and of which kinds it counts all events.
+// count is one number of a tally: its name, and the kinds of which it counts all events.
 type count struct {
 	of    string
 	n     *int
@@ -52,7 +52,7 @@ func (t *Tally) counts() []count {
 	}
 }
 
-// Add adds what another history had.
+// Add adds another history's tally.
 func (t *Tally) Add(o Tally) {
 	more := o.counts()
 	for i, c := range t.counts() {
@@ -66,7 +66,7 @@ func (t *Tally) Add(o Tally) {
 	}
 }
 
-// Tally counts.
+// Tally counts the events of the history.
 func (h *History) Tally() Tally {
 	t := Tally{Struck: map[string]int{}}
 	of := map[Kind]*int{}
@@ -90,8 +90,8 @@ func (h *History) Tally() Tally {
 	return t
 }
 
-// longStops counts the stops that put Leading to the test: of a participant that had reported
-// a tenure and not its end, and that was asked after it.
+// longStops counts the stops that test Leading: those of a participant that had reported a tenure
+// and not its end, and that was sampled afterwards.
 func (h *History) longStops() int {
 	stops := h.stops()
 	over, asked := map[claim]time.Duration{}, map[claim]time.Duration{}
@@ -118,11 +118,11 @@ func (h *History) longStops() int {
 	return n
 }
 
-// Invalid says why a run proves nothing, a reason a line, or nothing at all. An
-// invariant that nothing put to the test is not one that held. least is what it must have
-// had; without a tenure, an acknowledged write or a change of the store no run ever
-// proves anything. Neither does one with writes whose names are not
-// their own or that ended twice, or with reports of a participant after its crash.
+// Invalid returns why a run proves nothing, one reason each; nothing if the run is valid. An
+// invariant that nothing tested does not count as one that held. least is the least that the run
+// must have; without a tenure, an acknowledged write or a change of the store no run proves
+// anything. Neither does one with writes whose names are not unique or that ended twice, or with
+// reports of a participant after its crash.
 func (h *History) Invalid(least Tally) []string {
 	var out []string
 	lacks := func(what string, got, need int) {

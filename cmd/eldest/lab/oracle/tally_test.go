@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A run that put nothing to the test says what it lacks.
+// A run that tested nothing reports what it lacks.
 func TestInvalid(t *testing.T) {
 	judged := func(more ...string) *History {
 		h, err := write(append([]string{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// claim is whose tenure it is.
+// claim identifies a tenure by its participant and its token.
 type claim struct {
 	who   string
 	token int64
@@ -14,7 +14,7 @@ type claim struct {
 
 func (e Event) claim() claim { return claim{e.Who, e.Token} }
 
-// tenure is one win and what was reported of it afterwards.
+// tenure is one win and the later reports of it.
 type tenure struct {
 	claim
 	won Event
@@ -27,24 +27,23 @@ type tenure struct {
 	taken        *Event // removal by hand of its key or lease
 }
 
-// spell is a time in which a tenure leads: from its win, or from when it led on after it was suspended.
+// spell is a time in which a tenure leads: from its win, or from when it was resumed after a suspension.
 type spell struct {
 	*tenure
 	from Event
-	// unsure is the first instant at which the holder was not sure to lead any
-	// more, or gave up, or was gone. nil: sure to the end of the log. A holder that was
-	// stopped, and is not sure at its first report after that, ended with the stop: in
-	// between it did nothing. One that says it is still sure never ended.
+	// unsure is the first instant at which the holder was not sure to lead any more, resigned, or
+	// crashed. nil: sure to the end of the log. A holder that was stopped, and is not sure at its
+	// first report after that, ended with the stop: in between it did nothing. One that reports
+	// that it is still sure never ended.
 	unsure    *Event
-	suspended *Event // it reported that
+	suspended *Event // the report of its suspension
 }
 
-// takenBefore reports whether the leader's key or lease was taken away by hand
-// before this was reported: true at the revision of its proof, and overtaken while
-// the news was under way.
+// takenBefore reports whether the leader's key or lease was removed by hand before this was
+// reported: then it was true at the revision of its proof, and no longer when it was reported.
 func (s *spell) takenBefore() bool { return s.taken != nil && s.taken.Seq < s.from.Seq }
 
-// at returns the spell that goes on, or was the last one, at an instant; the first one before that.
+// at returns the spell at an instant, or the last one before it; if there is none, the first one.
 func (t *tenure) at(when time.Duration) *spell {
 	last := t.spells[0]
 	for _, s := range t.spells {
@@ -61,12 +60,12 @@ func (h *History) tenures() (all []*tenure, spells []*spell) {
 	joined := map[string]*Event{}
 	var removals []*Event
 	stopped := map[string]*Event{} // by participant, until its first report after that
-	goesOn := map[string]bool{}    // those that were stopped, and are not any more
+	goesOn := map[string]bool{}    // those that were stopped, and have continued
 	begin := func(t *tenure, e *Event) {
 		t.spells = append(t.spells, &spell{tenure: t, from: *e})
 		spells = append(spells, t.spells[len(t.spells)-1])
 	}
-	// over ends the last spell, unless something has; where the holder was stopped, with the stop.
+	// over ends the last spell, unless it has ended; if the holder was stopped, with the stop.
 	over := func(t *tenure, e *Event) *spell {
 		s := t.spells[len(t.spells)-1]
 		s.unsure = cmp.Or(s.unsure, stopped[e.Who], e)
@@ -125,15 +124,15 @@ func (h *History) tenures() (all []*tenure, spells []*spell) {
 				}
 			}
 		}
-		if (e.Kind == Won || e.Kind == Resumed) && goesOn[e.Who] { // else it is the report of the instant at which it was stopped
+		if (e.Kind == Won || e.Kind == Resumed) && goesOn[e.Who] { // otherwise it is the report of the instant at which it was stopped
 			delete(stopped, e.Who)
 		}
 	}
 	return all, spells
 }
 
-// takes reports whether a removal by hand is that of a tenure's key, or, where it
-// names a lease and no token, of whatever was put with that lease.
+// takes reports whether a removal by hand is that of a tenure's key, or, if it has a lease and no
+// token, of the keys that were put with that lease.
 func (e *Event) takes(t *tenure) bool {
 	return e.Token == t.token || e.Token == 0 && e.Lease != 0 && e.Lease == LeaseOf(t.won.Key)
 }
@@ -141,8 +140,8 @@ func (e *Event) takes(t *tenure) bool {
 // span is a time between two instants.
 type span struct{ from, till time.Duration }
 
-// stops returns, by participant, when its process certainly did not run. One that does not
-// go on again is stopped for good.
+// stops returns, by participant, when its process certainly did not run. One that does not continue
+// is stopped to the end.
 func (h *History) stops() map[string][]span {
 	out := map[string][]span{}
 	since := map[string]time.Duration{}
@@ -162,31 +161,31 @@ func (h *History) stops() map[string][]span {
 	return out
 }
 
-// settling is how long a thread may go on after its process was seen to be
-// stopped: one in the kernel stops on its way out of it.
+// settling is how long a thread may continue after its process was seen to be stopped: one in the
+// kernel stops when it leaves the kernel.
 const settling = 100 * time.Millisecond
 
-// outlives reports whether the lease of a campaign that began before the stop must
-// have ended in it, however much of it was left: nobody renews it meanwhile, and
-// no answer makes a lease last for more than a TTL from its question.
+// outlives reports whether the lease of a campaign that began before the stop must have ended in
+// it, however much of it was left: it is not renewed meanwhile, and no answer makes a lease last
+// for more than a TTL from its request.
 func (s span) outlives(t *tenure, ttl time.Duration) bool {
 	return t.joined <= s.from && s.till-s.from > ttl+settling
 }
 
-// stand is the last report of a participant of its candidacy.
+// stand is the state of a participant's candidacy after its last report.
 type stand struct {
 	phase   Kind // Joined, Won or Suspended; else it is no candidate: "", Failed, Ended, Crashed or Exited
 	lease   int64
 	token   int64 // while it leads
 	since   time.Duration
 	led     bool // it has won, and was not suspended after that
-	leaving bool // it was told to leave since it joined
+	leaving bool // it was ordered to leave since it joined
 	left    bool // it has exited, and its lease must expire
 }
 
 func (s stand) candidate() bool { return s.phase == Joined || s.phase == Won || s.phase == Suspended }
 
-// stands are those of all participants up to an entry of the log.
+// stands are the stands of all participants up to an entry of the log.
 type stands map[string]stand
 
 func (all stands) add(e Event) {

@@ -22,19 +22,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const tick = time.Millisecond
 
 // text is a history written as statements between semicolons or line ends. Each is a tick after the one
-// before it. Participants a to f have the leases 10 to 15, and act by the token of their newest key:
+// before it. Participants a to f have the leases 10 to 15, and use the token of their newest key:
 //
 //	put a | del a           the store: the key of a is created, with the revision as its token; is deleted
 //	write a w | write 2 w   the store: a guarded write named w, by a's token or by another
 //	change key=k value=v    the store: any other change, by its fields
 //	queue a b               a list of keys
-//	a won | a won 2         any event, with a's token or another; "-" is nobody
+//	a won | a won 2         any event, with a's token or another; "-" is no participant
 //	a acked w commit=4      fields have the names that they are stored with; a word alone is a write
 //	= a ended               at the instant of the statement before
 //	@90 a sure | @90-95 ... at an instant, or between two readings of a clock
 //	wait 2000               time passes
-//	set ttl=1000            what the run was set up with
-//	blind                   participants know no revisions
+//	set ttl=1000            the configuration of the run
+//	blind                   events have no revisions
 type text struct {
 	History
 	now    time.Duration
@@ -113,7 +113,7 @@ func (x *text) statement(w []string) error {
 			e.Lease, e.Token = lease(w[0]), x.tokens[w[0]]
 		case Won, Resumed:
 			e.Key, e.Token = "e/"+w[0], x.tokens[w[0]]
-		case Read: // by a token only where that is named
+		case Read: // with a token only if that is named
 		default:
 			e.Token = x.tokens[w[0]]
 		}
@@ -186,14 +186,14 @@ func number(word string) int64 {
 
 func lease(who string) int64 { return LeaseOf("/" + who) }
 
-// checkers are what a script can name.
+// checkers are the checkers that a script can name.
 var checkers = map[string]func(*History) []Violation{
 	"I1": I1, "I2": I2, "I3": I3, "I4": I4, "I5": I5, "I6": I6, "I7": I7, "Order": Order, "Tokens": Tokens, "Leading": Leading,
 	"Precedes": Precedes, "Observations": Observations, "Healing": Healing, "Fence": Fence, "Transfers": Transfers, "Exits": Exits,
 	"Leftovers": Leftovers, "Overtaken": Overtaken, "Wakes": Wakes, "InTime": InTime, "Granted": Granted,
 	"Kept": Kept, "Judge": (*History).Judge,
 	"Linear": func(h *History) []Violation {
-		out := found{"linear", linear(h, effort, math.MaxInt)} // in one part, and in as many as there can be
+		out := found{"linear", linear(h, effort, math.MaxInt)} // in one part, and in as many as possible
 		if parts := linear(h, effort, 1); len(parts) != len(out.all) {
 			out.add(0, "judged in parts: %v", parts)
 		}
@@ -201,9 +201,9 @@ var checkers = map[string]func(*History) []Violation{
 	},
 }
 
-// Scripts have histories, a line each, and what the named checkers find in each: nothing in those that the answer does
-// not name. "given" names a text that others contain; "name [old] -> [new]" is that text with one part replaced.
-// -rewrite writes what is found.
+// Scripts have histories, one per line, and what the named checkers find in each: nothing in those
+// that are missing in the answer. "given" names a text that others contain; "name [old] -> [new]"
+// is that text with one part replaced. -rewrite writes what is found.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		given := map[string][]string{}

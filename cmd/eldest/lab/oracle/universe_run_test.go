@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No alarm is false: of many universes in which all is right, however late, stopped
-// and cut off, none is found to be wrong.
+// There are no false alarms: in many universes without a defect, with any delays, stops and
+// partitions, no violation is found.
 func TestNoFalseAlarms(t *testing.T) {
 	const universes = 100
 	sum := Tally{}
@@ -33,7 +33,7 @@ func TestNoFalseAlarms(t *testing.T) {
 		seen += surprises(h)
 	}
 	t.Logf("%+v; wins told late: %d; writes of unknown outcome that were read: %d", sum, late, seen)
-	// What makes it hard has happened.
+	// The difficult cases have happened.
 	require.Positive(t, late)
 	require.Greater(t, seen, universes)
 	require.Greater(t, sum.LongStops, universes/2)
@@ -41,7 +41,7 @@ func TestNoFalseAlarms(t *testing.T) {
 	require.Equal(t, universes, sum.Healed)
 }
 
-// surprises counts reads of writes of which nobody was told that they happened.
+// surprises counts reads of writes that were not reported as successful.
 func surprises(h *History) int {
 	unknown, n := map[string]bool{}, 0
 	for _, e := range h.Events {
@@ -61,7 +61,7 @@ func surprises(h *History) int {
 	return n
 }
 
-// No checker is blind: each defect is found, by those whose business it is.
+// No checker has a gap: each defect is found, by the checkers that are responsible for it.
 func TestDefectsAreFound(t *testing.T) {
 	const universes = 40
 	for defect, by := range map[string][]string{

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// universe is an election in miniature, in which what is true is known: a store with
-// leases and a guard, participants that are stopped, killed and cut off, and a
-// network that is late. It writes the history that processes would write. Its election
-// is right, unless it is given a defect; so whatever the checkers find in one is a
-// false alarm, and what they do not find in the other they are blind for.
+// universe is a small simulated election, in which the truth is known: a store with leases and a
+// guard, participants that are stopped, killed and partitioned, and a network with delays. It
+// writes the history that processes would write. Its election is correct, unless it is given a
+// defect; so whatever the checkers find without a defect is a false alarm, and a defect that they
+// do not find is a gap in them.
 type universe struct {
 	History
 	rng    *rand.Rand
 	defect string
 	now    time.Duration
 	agenda agenda
-	n      int  // of what is on the agenda, and of leases
+	n      int  // numbers entries of the agenda, and leases
 	calm   bool // the faults are over
 
 	rev    int64
@@ -110,7 +110,7 @@ func (u *universe) upTo(most time.Duration) time.Duration {
 
 func (u *universe) chance(percent int) bool { return u.rng.IntN(100) < percent }
 
-// lag is how long a message is under way; lost is whether it does not arrive.
+// lag draws the delay of a message; lost means that it does not arrive.
 func (u *universe) lag() (d time.Duration, lost bool) {
 	switch {
 	case u.calm || u.chance(90):
@@ -122,7 +122,7 @@ func (u *universe) lag() (d time.Duration, lost bool) {
 	}
 }
 
-// grow puts a key into the store, with the lease's life.
+// grow puts a key with a lease into the store.
 func (u *universe) grow(p *citizen, lease int64) int64 {
 	if _, ok := u.expiry[lease]; !ok {
 		return 0
@@ -152,7 +152,7 @@ func (u *universe) lives(token int64) bool {
 	return slices.ContainsFunc(u.queue, func(c *candidacy) bool { return c.token == token })
 }
 
-// renew lets a lease live for another TTL, and ends it when that is over.
+// renew extends a lease by another TTL, and ends it when that is over.
 func (u *universe) renew(lease int64) {
 	u.expiry[lease] = u.now + lifetime
 	u.later(lifetime, func() {
@@ -177,7 +177,7 @@ func (u *universe) commit(token int64, name string) {
 	u.Changes = append(u.Changes, Change{Rev: u.rev, At: u.now, Key: "data", Create: 1, Value: WriteValue(token, name)})
 }
 
-// strike does something to somebody, again and again.
+// strike injects a random fault, again and again.
 func (u *universe) strike() {
 	if u.calm {
 		return
@@ -197,7 +197,7 @@ func (u *universe) strike() {
 	u.later(u.upTo(time.Second), u.strike)
 }
 
-// takeAway removes a key by hand, or its lease. The owner hears of it in a while.
+// takeAway removes a key by hand, or its lease. The owner is notified after a while.
 func (u *universe) takeAway() {
 	if len(u.queue) == 0 {
 		return
@@ -213,8 +213,7 @@ func (u *universe) takeAway() {
 	c.owner.acts(300*tick+u.upTo(2*time.Second), func() { c.owner.hears(c) })
 }
 
-// watch is somebody who looks on, whose news may be late, and are dropped if there are
-// newer ones.
+// watch is an observer, whose notifications may be late, and are dropped if there are newer ones.
 func (u *universe) watch() {
 	e := Event{Who: "observer", Kind: Observed, Text: Nobody, Commit: u.rev}
 	if len(u.queue) > 0 {

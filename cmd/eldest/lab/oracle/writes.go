@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// I2 checks: a guarded write of token r that commits at revision v found the key with
-// create revision r at v-1, and r was the oldest there; and its sender is the one whose tenure r is.
-// No exception at all.
+// I2 checks: a guarded write of token r that commits at revision v found the key with create
+// revision r at v-1, and r was the oldest there; and its sender holds the tenure r. There is no
+// exception.
 func I2(h *History) []Violation {
 	out := found{invariant: "I2"}
 	won := map[claim]bool{}
@@ -43,16 +43,16 @@ func I2(h *History) []Violation {
 	return out.all
 }
 
-// I3 checks: in the order of mod revisions the tokens of committed writes never
-// decrease, and nobody takes the data away ([Rising]); an acknowledged write is there, where
-// and as its writer was told ([Kept]), a refused one never ([Refusals]), and no write,
-// whatever its writer was told, is there twice or was never asked for ([Once]).
+// I3 checks: in the order of mod revisions the tokens of committed writes never decrease, and the
+// data is never deleted ([Rising]); an acknowledged write is committed, where and as its writer was
+// notified ([Kept]), a refused one never ([Refusals]), and no write, whatever its outcome, is
+// committed twice or without a request ([Once]).
 func I3(h *History) []Violation {
 	return slices.Concat(Rising(h), Kept(h), Refusals(h), Once(h))
 }
 
-// Rising is the part of I3 about the order of writes. Where tenures are opened by a first
-// write of their own (About.Opens), it comes once, and before all others.
+// Rising is the part of I3 about the order of writes. If tenures are opened by a first write of
+// their own (About.Opens), that comes once, and before all others.
 func Rising(h *History) []Violation {
 	out := found{invariant: "I3"}
 	all, deleted, _ := h.commits()
@@ -76,7 +76,7 @@ func Rising(h *History) []Violation {
 	return out.all
 }
 
-// Kept is the part of I3 about what was acknowledged.
+// Kept is the part of I3 about acknowledged writes.
 func Kept(h *History) []Violation {
 	out := found{invariant: "I3"}
 	commits, wanted := h.byName(), map[string]string{}
@@ -103,7 +103,7 @@ func Kept(h *History) []Violation {
 	return out.all
 }
 
-// Refusals is the part of I3 about what was refused.
+// Refusals is the part of I3 about refused writes.
 func Refusals(h *History) []Violation {
 	out := found{invariant: "I3"}
 	commits := h.byName()
@@ -135,7 +135,7 @@ func Once(h *History) []Violation {
 	return out.all
 }
 
-// revisions renders where writes are.
+// revisions formats the revisions of writes.
 func revisions(there []commit) string {
 	s := "revision"
 	for i, c := range there {
@@ -151,10 +151,10 @@ func revisions(there []commit) string {
 // requests are sent and answered ([Sequence]), and that no read is stale ([Fresh]).
 func Precedes(h *History) []Violation { return slices.Concat(Sequence(h), Fresh(h)) }
 
-// Sequence checks writes: one that was sent when a revision was known is a later one.
+// Sequence checks writes: one that was sent when a revision was known has a later revision.
 //
-// Nothing says when a revision was made. So one that was there before anybody asked for it
-// goes unnoticed as long as nobody knew of it, or of a later one.
+// The time of a revision is unknown. So a write that was committed before it was requested goes
+// unnoticed as long as no participant had received its revision, or a later one.
 func Sequence(h *History) []Violation {
 	out := found{invariant: "precedes"}
 	commits := h.byName()
@@ -172,10 +172,10 @@ func Sequence(h *History) []Violation {
 	return out.all
 }
 
-// Fresh checks reads, of each register by itself: none returns what had been replaced
-// when it was asked for, or what nobody had asked for when it was answered. A read sees no
-// state that ended at or before the newest revision that was known when it began, and none
-// from a revision that cannot have been there when it was over.
+// Fresh checks reads, of each register by itself: none returns a value that had been replaced when
+// the read was sent, or that had not been requested when it was answered. A read returns no state
+// that ended at or before the newest revision that was known when it began, and none from a
+// revision that cannot have existed when it was over.
 func Fresh(h *History) []Violation {
 	out := found{invariant: "precedes"}
 	b := h.bounds(h.byName())
@@ -203,10 +203,9 @@ func Fresh(h *History) []Violation {
 	return out.all
 }
 
-// state finds the state of a register that a read returned: the revisions that began it
-// and ended it, 0 and [math.MaxInt64] where none did. Of several in which nothing was
-// there, it is the last one that began before the revision first, which is the reader's
-// best case.
+// state finds the state of a register that a read returned: the revisions that began it and ended
+// it, 0 and [math.MaxInt64] if none did. Of several states without a value, it is the last one that
+// began before the revision first, which is the reader's best case.
 func state(register []commit, write string, first int64) (began, ended int64, found bool) {
 	ended, found = math.MaxInt64, write == "" // nothing was there before the first write
 	if len(register) > 0 && found {
@@ -227,11 +226,11 @@ func state(register []commit, write string, first int64) (began, ended int64, fo
 	return began, ended, found
 }
 
-// bounds ties revisions, of which nobody knows when they were made, to the clock: what
-// somebody knew of was there, and what nobody had asked for yet was not.
+// bounds relates revisions, whose times are unknown, to the clock: a revision that a participant
+// had received existed, and one that no participant had requested did not.
 type bounds struct {
 	heard []moment // in the order of time; the newest revision known by then
-	asked []moment // in the order of time; the first revision asked for from then on
+	asked []moment // in the order of time; the first revision requested from then on
 }
 
 type moment struct {
@@ -246,7 +245,7 @@ func (h *History) bounds(commits map[string][]commit) *bounds {
 		if len(same) == 0 {
 			continue
 		}
-		rev := same[0].Rev // of several, which I3 reports, the first was there first
+		rev := same[0].Rev // of several, which I3 reports, the first existed first
 		switch e.Kind {
 		case Sent:
 			b.asked = append(b.asked, moment{e.At, rev})
@@ -268,8 +267,8 @@ func (h *History) bounds(commits map[string][]commit) *bounds {
 	return b
 }
 
-// known is the newest revision that somebody knew of before an instant; 0: none.
-// All up to it were there.
+// known is the newest revision that a participant had received before an instant; 0: none. All up
+// to it existed.
 func (b *bounds) known(at time.Duration) int64 {
 	i := sort.Search(len(b.heard), func(i int) bool { return b.heard[i].at >= at })
 	if i == 0 {
@@ -278,8 +277,8 @@ func (b *bounds) known(at time.Duration) int64 {
 	return b.heard[i-1].rev
 }
 
-// future is the first revision that was asked for after an instant. Neither that one nor
-// any later one was there.
+// future is the first revision that was requested after an instant. Neither that one nor any later
+// one existed.
 func (b *bounds) future(at time.Duration) int64 {
 	i := sort.Search(len(b.asked), func(i int) bool { return b.asked[i].at > at })
 	if i == len(b.asked) {

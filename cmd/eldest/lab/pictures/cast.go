@@ -64,7 +64,7 @@ func readTerminal(text string) (lines [][]piece, err error) {
 			from = m[1]
 			var known bool
 			if style, known = styles[line[m[2]:m[3]]]; !known {
-				return nil, fmt.Errorf("SGR %s is not known here: %q", line[m[2]:m[3]], line)
+				return nil, fmt.Errorf("unsupported SGR %s: %q", line[m[2]:m[3]], line)
 			}
 		}
 		add(line[from:])
@@ -86,7 +86,7 @@ func plain(line []piece) string {
 }
 
 // steps are the parts of the demo that the picture shows, by the beginnings of their first lines.
-var steps = []string{"eldest demo", "2.", "4.", "Hand-overs", "Checked", "All of it held"}
+var steps = []string{"eldest demo", "2.", "4.", "Hand-overs", "Checked", "All checks passed"}
 
 // choose keeps some parts, which are separated by empty lines, and puts dots in place of the others.
 func choose(lines [][]piece, parts []string) (shown [][]piece, err error) {

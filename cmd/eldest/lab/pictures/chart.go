@@ -32,10 +32,10 @@ var questions = []struct {
 	// say returns the value and the label of a result.
 	say func(*bench.Result) (float64, string)
 }{
-	{"A leader resigns right after the next one has queued: until that one leads", "bench-handover", "queued", "win", 2, []string{"eldest", "concurrency", "floor"}, milliseconds},
-	{"The leader changes: until the last of 1,000 observers knows", "bench-fanout", "one-process", "last", 1000, []string{"eldest", "concurrency"}, milliseconds},
-	{"The leader loses its network, TTL 2 s: rounds in which two lead", "bench-cut", "cut", "two-leaders", 2000, []string{"eldest", "concurrency"}, share},
-	{"The leader is killed, TTL 5 s: until the next one leads", "bench-crash", "kill", "win", 5000, []string{"eldest", "concurrency", "floor"}, seconds},
+	{"A leader resigns just after its successor was queued: time until the successor leads", "bench-handover", "queued", "win", 2, []string{"eldest", "concurrency", "floor"}, milliseconds},
+	{"The leader changes: time until the last of 1,000 observers is notified", "bench-fanout", "one-process", "last", 1000, []string{"eldest", "concurrency"}, milliseconds},
+	{"The leader loses its network, TTL 2 s: rounds with two leaders", "bench-cut", "cut", "two-leaders", 2000, []string{"eldest", "concurrency"}, share},
+	{"The leader is killed, TTL 5 s: time until the next candidate leads", "bench-crash", "kill", "win", 5000, []string{"eldest", "concurrency", "floor"}, seconds},
 }
 
 func milliseconds(r *bench.Result) (float64, string) {
@@ -99,7 +99,7 @@ func chart(panels []panel, setup string) ([]byte, error) {
 		Text string
 	}
 	return render("chart", map[string]any{"Panels": panels, "Height": y + 46, "Notes": []note{
-		{y - 4, fmt.Sprintf("Medians, contenders in turns: %s. Each panel has a scale of its own.", setup)},
-		{y + 15, "No protocol: one bare watch that sees a bare delete. docs/benchmarks.md has the method and everything else."},
+		{y - 4, fmt.Sprintf("Medians, contenders measured alternately: %s. Each panel has its own scale.", setup)},
+		{y + 15, "No protocol: one bare watch that sees a bare delete. The method and all results are in docs/benchmarks.md."},
 	}})
 }

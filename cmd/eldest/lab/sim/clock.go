@@ -6,9 +6,9 @@ import (
 )
 
 // clock is the clock of one process: it runs at its own rate, and stops while the process is
-// stopped. A real clock continues then, but the process does not read it: it sees a jump when it
-// continues. Timers cannot be stopped in a bubble; when they fire during a stop, the clock shows
-// that it is too early.
+// stopped. A real clock continues then, but the process does not read it: its next reading has
+// jumped. Timers cannot be stopped in a bubble; when they fire during a stop, the clock shows that
+// it is too early.
 type clock struct {
 	start time.Time
 	rate  float64

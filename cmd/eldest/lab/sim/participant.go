@@ -45,9 +45,9 @@ type participant struct {
 	unsure    bool               // LetGo is in the log for this tenure
 	withdraw  context.CancelFunc // ends the current campaign
 	giveUp    chan struct{}      // closed: resign
-	decided   bool               // whether it is decided how the tenure, or this part of it, ends: by a resignation, or by itself
+	decided   bool               // the end of the tenure, or of this part of it, is decided: a resignation, or by itself
 	byCall    bool               // the last withdrawal was by a call
-	aside     sync.WaitGroup     // withdrawals under way
+	aside     sync.WaitGroup     // pending withdrawals
 	writes    int                // sent so far; used only by the writer, of which there is one at a time
 	life      context.Context
 	kill      context.CancelFunc
@@ -151,7 +151,7 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 		}
 		won.Kind, won.Token = oracle.Resumed, t.Token()
 		if t.Token() != token { // its key had been deleted when it campaigned: this is another tenure
-			p.report(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
+			p.report(oracle.Event{Kind: oracle.Ended, Token: token, Text: "its key was deleted while it was suspended"})
 			p.joins(int64(s.Lease()))
 			won.Kind = oracle.Won
 		}

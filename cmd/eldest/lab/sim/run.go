@@ -34,7 +34,7 @@ type run struct {
 	healed  chan struct{}  // closed when calm is set
 	calm    atomic.Bool    // the faults are over: leaders need not write so often
 	next    time.Duration  // from this step to the next one
-	asking  sync.WaitGroup // transfers and departures under way
+	asking  sync.WaitGroup // pending transfers and departures
 	outside outside
 
 	mu           sync.Mutex

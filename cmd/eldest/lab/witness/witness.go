@@ -171,7 +171,7 @@ func (m *mutant) Put(ctx context.Context, r *kvpb.PutRequest) (*kvpb.PutResponse
 	case turned:
 		return nil, nothing
 	case shed:
-		return nil, status.Error(codes.ResourceExhausted, "no room")
+		return nil, status.Error(codes.ResourceExhausted, "resource limit")
 	case odd:
 		return nil, status.Error(codes.DataLoss, "odd")
 	case twice:

@@ -61,7 +61,7 @@ func settle(data string, members int) (storage, error) {
 		case ok:
 			return s, nil
 		case data == Memory:
-			return storage{}, fmt.Errorf("%w: there is no file system in memory here with %d MB free; use --data %s, or --data DIR", ErrInvalid, need>>20, Disk)
+			return storage{}, fmt.Errorf("%w: no file system in memory has %d MB free; use --data %s, or --data DIR", ErrInvalid, need>>20, Disk)
 		}
 		fallthrough
 	case Disk:
@@ -71,7 +71,7 @@ func settle(data string, members int) (storage, error) {
 		data = os.TempDir() // this directory is in memory, as String then reports
 	}
 	if info, err := os.Stat(data); err != nil || !info.IsDir() {
-		return storage{}, fmt.Errorf("%w: --data %s is no directory; it can be %s, %s or a directory that exists", ErrInvalid, data, Memory, Disk)
+		return storage{}, fmt.Errorf("%w: --data %s is not a directory; it can be %s, %s or a directory that exists", ErrInvalid, data, Memory, Disk)
 	}
 	dir, err := filepath.Abs(data)
 	if err != nil {

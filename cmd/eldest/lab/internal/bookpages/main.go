@@ -75,7 +75,7 @@ func run(ctx context.Context, log io.Writer, root string, check bool) error {
 		if err == nil && diff != "" {
 			// A second run is allowed: on an overloaded machine, programs renew leases that they do
 			// not renew in other runs.
-			fmt.Fprintf(log, "%s, and is tried once more: %s\n", name, diff)
+			fmt.Fprintf(log, "%s; retrying once: %s\n", name, diff)
 			if traces[i], err = trace(ctx, filepath.Join(bin, name)); err == nil {
 				diff, err = b.put(name, traces[i], check)
 			}

@@ -63,11 +63,11 @@ func trace(ctx context.Context, program string) ([]transcript.Entry, error) {
 	case err != nil || closed != nil:
 		return nil, errors.Join(err, closed)
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%w; it said:\n%s", context.Cause(ctx), said.Bytes())
+		return nil, fmt.Errorf("%w; its output:\n%s", context.Cause(ctx), said.Bytes())
 	case code != 0:
-		return nil, fmt.Errorf("exit code %d; it said:\n%s", code, said.Bytes())
+		return nil, fmt.Errorf("exit code %d; its output:\n%s", code, said.Bytes())
 	case len(messages) == 0:
-		return nil, errors.New("it never talked to etcd at ELDEST_ENDPOINTS")
+		return nil, errors.New("it sent no request to etcd at ELDEST_ENDPOINTS")
 	}
 	return transcript.Normalise(messages), nil
 }

@@ -43,7 +43,7 @@ func Names() string {
 }
 
 // ErrInvalid is returned by Check for a scenario that cannot be run.
-var ErrInvalid = errors.New("invalid scene")
+var ErrInvalid = errors.New("invalid scenario")
 
 // Config is a scenario. Election and Dial are required.
 type Config struct {
@@ -89,11 +89,11 @@ func (cfg *Config) Check() error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	case !slices.Contains(Acts, cfg.Act):
-		return fmt.Errorf("%w: there is no act %q; there are %s", ErrInvalid, cfg.Act, Names())
+		return fmt.Errorf("%w: unknown act %q; want one of %s", ErrInvalid, cfg.Act, Names())
 	case cfg.Candidates < least || cfg.Candidates > 20:
-		return fmt.Errorf("%w: %d candidates: %s takes %d to 20", ErrInvalid, cfg.Candidates, cfg.Act, least)
+		return fmt.Errorf("%w: %d candidates: %s requires %d to 20", ErrInvalid, cfg.Candidates, cfg.Act, least)
 	case cfg.Contender != contender.Eldest && cfg.Contender != contender.Concurrency:
-		return fmt.Errorf("%w: there is no contender %q; there are %s and %s", ErrInvalid, cfg.Contender, contender.Eldest, contender.Concurrency)
+		return fmt.Errorf("%w: unknown contender %q; want %s or %s", ErrInvalid, cfg.Contender, contender.Eldest, contender.Concurrency)
 	case cfg.TTL < 0 || cfg.TTL > lease.MaxTTL:
 		return fmt.Errorf("%w: a TTL of %v: want more than 0s and at most %v", ErrInvalid, cfg.TTL, lease.MaxTTL)
 	}

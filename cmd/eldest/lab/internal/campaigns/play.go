@@ -125,7 +125,7 @@ func (m *member) withdraw(ctx context.Context) error {
 	select {
 	case err := <-m.won:
 		if err == nil {
-			return fmt.Errorf("%s was to withdraw, and leads", m.lane)
+			return fmt.Errorf("%s leads although it should have withdrawn", m.lane)
 		}
 		return nil // its context has ended
 	case <-ctx.Done():
@@ -178,12 +178,12 @@ func (s *scene) act(ctx context.Context) error {
 		// connection, which etcd would ignore.
 		_ = leader.client.Close()
 	case Cut:
-		s.wire.Note(leader.lane, "is cut off")
+		s.wire.Note(leader.lane, "is partitioned")
 		s.wire.Cut(leader.lane)
 		if err := s.told(ctx, leader); err != nil {
 			return err
 		}
-		s.wire.Note(leader.lane, "leads no more")
+		s.wire.Note(leader.lane, "no longer leads")
 	}
 	return s.leads(ctx, second)
 }

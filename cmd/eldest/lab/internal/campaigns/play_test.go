@@ -97,7 +97,7 @@ func TestCut(t *testing.T) {
 		case *etcdserverpb.LeaseKeepAliveResponse:
 			renewed = renewed || m.Lane == "c2" && r.TTL > 0
 		}
-		stopped = stopped || m.Lane == "c1" && m.Text == "leads no more"
+		stopped = stopped || m.Lane == "c1" && m.Text == "no longer leads"
 		won = won || m.Lane == "c2" && m.Text == "leads"
 	}
 	require.True(t, stopped)

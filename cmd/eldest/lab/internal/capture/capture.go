@@ -15,7 +15,7 @@ import (
 const MaxMessages = 20_000
 
 // ErrTooLong is returned by Close when there were more than MaxMessages.
-var ErrTooLong = errors.New("the trace is too long to be kept")
+var ErrTooLong = errors.New("the trace is too long to keep")
 
 // Config configures a capture. The zero value starts an etcd and keeps all messages.
 type Config struct {

@@ -136,7 +136,7 @@ func (s *series) report(c *candidate, text []byte) {
 		e.Until -= s.zero
 	}
 	if e.At > s.now() {
-		s.fail(fmt.Errorf("participant %s reports the future: the processes have no clock in common", c.who))
+		s.fail(fmt.Errorf("participant %s reports a time in the future: the processes do not share a clock", c.who))
 	}
 	c.mu.Lock()
 	switch e.Kind {
@@ -229,7 +229,7 @@ func (c *candidate) loseKeeper(ctx context.Context) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("the keeper of %s: %w", c.who, err)
 	}
-	err := inject.Until(ctx, "that a keeper ends", func(context.Context) (bool, error) {
+	err := inject.Until(ctx, "a keeper ends", func(context.Context) (bool, error) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			return true, nil
@@ -250,7 +250,7 @@ func (c *candidate) expect() {
 
 func (c *candidate) order(o participant.Order) error {
 	if err := json.NewEncoder(c.stdin).Encode(o); err != nil {
-		return fmt.Errorf("an order to %s: %w", c.who, err)
+		return fmt.Errorf("send an order to %s: %w", c.who, err)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func (s *series) order(ctx context.Context, c *candidate, o participant.Order, w
 		return scenario.Last(all, func(e oracle.Event) bool { return e.Who == c.who && e.At >= since && shown(e) }) != nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", inject.ErrNoEffect, what, err)
+		return fmt.Errorf("%w: no evidence that %s: %w", inject.ErrNoEffect, what, err)
 	}
 	return nil
 }
@@ -279,8 +279,8 @@ func (s *series) quit(ctx context.Context) {
 		_ = c.order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended, which is already recorded
 	}
 	for _, c := range all {
-		if err := inject.Until(ctx, "that it ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {
-			s.tell(oracle.Event{Kind: oracle.Left, Text: c.who + ": process: it does not end"})
+		if err := inject.Until(ctx, c.who+" ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {
+			s.tell(oracle.Event{Kind: oracle.Left, Text: "the process of " + c.who})
 		}
 		c.End()
 	}

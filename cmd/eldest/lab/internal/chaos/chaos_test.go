@@ -124,7 +124,7 @@ func TestNoEffectIsInvalid(t *testing.T) {
 		"no effect": { // no leader loses its lease, so no waiter becomes the leader
 			func(cfg *Config) { cfg.TTL = 30 * time.Second }, Injection{Fault: LostReply, On: Waiter, Reply: WriteReply},
 		},
-		"anybody reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
+		"the election reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

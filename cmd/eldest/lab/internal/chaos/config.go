@@ -83,36 +83,36 @@ func (c Config) Check() error {
 	}
 	switch {
 	case !slices.Contains(Contenders, c.Contender):
-		return bad("contender %q; there are %s", c.Contender, strings.Join(Contenders, ", "))
+		return bad("unknown contender %q; want one of %s", c.Contender, strings.Join(Contenders, ", "))
 	case c.Rounds < 0 || c.Duration < 0:
 		return bad("%d rounds and a duration of %v: neither can be negative", c.Rounds, c.Duration)
 	case c.Rounds == 0 && c.Duration == 0:
-		return bad("neither a number of rounds nor a duration")
+		return bad("no number of rounds and no duration")
 	case c.SeriesRounds < 1:
 		return bad("series of %d rounds", c.SeriesRounds)
 	case !slices.Contains([]int{1, 3, 5}, c.Members):
 		return bad("%d members; it can be 1, 3 or 5", c.Members)
 	case c.Participants < 2 || c.Participants > MaxParticipants:
-		return bad("%d participants; it takes 2 to %d", c.Participants, MaxParticipants)
+		return bad("%d participants; want 2 to %d", c.Participants, MaxParticipants)
 	case c.TTL < time.Second || c.TTL > MaxTTL || c.TTL%time.Second != 0:
 		return bad("a TTL of %v; want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
 	case len(c.Faults) == 0:
 		return bad("no faults")
 	case c.Defect != "" && !slices.Contains(participant.Defects, c.Defect):
-		return bad("defect %q; there are %s", c.Defect, strings.Join(participant.Defects, ", "))
+		return bad("unknown defect %q; want one of %s", c.Defect, strings.Join(participant.Defects, ", "))
 	}
 	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f Fault) bool { return !needsClock(f) }) {
-		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", Skew, c.Contender)
+		return bad("%s requires an injected clock, which %s does not support: no fault would take effect", Skew, c.Contender)
 	}
 	for _, f := range c.Faults {
 		if !slices.Contains(NamesFor(c.Contender), f) {
-			return bad("%s is of heartbeats and keepers, which %s has not", f, c.Contender)
+			return bad("%s concerns heartbeats and keepers, which %s does not have", f, c.Contender)
 		}
 	}
 	if c.Members == 1 {
 		for _, f := range c.Faults {
 			if NeedsPeers(f) {
-				return bad("%s takes more than one member", f)
+				return bad("%s requires more than one member", f)
 			}
 		}
 	}

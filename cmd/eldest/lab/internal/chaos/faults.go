@@ -78,25 +78,25 @@ type healer func(ctx context.Context) error
 // Kinds are all faults, in the order in which they are shown.
 var Kinds = []kind{
 	{Kill, "SIGKILL a participant; a new one takes its place when the round ends", processes, true, false, nil, ofParticipant(kill)},
-	{Stop, "SIGSTOP a participant, often for longer than its lease lives, then let it go on", processes, true, false, nil, ofParticipant(stop)},
-	{Resign, "have a participant leave by itself, and campaign again", processes, false, false, nil, ofParticipant(resign)},
+	{Stop, "SIGSTOP a participant, often for longer than its TTL, then SIGCONT", processes, true, false, nil, ofParticipant(stop)},
+	{Resign, "make a participant resign or withdraw, and campaign again", processes, false, false, nil, ofParticipant(resign)},
 	{"client-cut", "reset a participant's connections to all members and refuse new ones", networks, true, false, nil, clientCut},
 	{"client-one-way", "lose all requests of a participant, or all replies to it", networks, true, false, drawer.oneWay, clientOneWay},
-	{BlackHole, "swallow all that passes between a participant and one member, or all of them", networks, true, false, drawer.all, blackHole},
-	{"stall", "hold what a participant sends or is sent, and let it arrive, however late", networks, true, false, drawer.anyWay, stall},
-	{Delay, "delay requests and replies of a participant, by less or more than its lease lives", networks, true, false, drawer.delays, delay},
+	{BlackHole, "drop all traffic between a participant and one member, or all members", networks, true, false, drawer.all, blackHole},
+	{"stall", "hold a participant's requests, the replies to it, or both, and deliver them late", networks, true, false, drawer.anyWay, stall},
+	{Delay, "delay requests and replies of a participant, by less or more than its TTL", networks, true, false, drawer.delays, delay},
 	{LostReply, "carry out a request of a participant (a write, a registration, any) and lose the reply", networks, false, false, drawer.reply, ofParticipant(lostReply)},
 	{Skew, "run a participant's clock too fast or too slow, within the margin of its lease", clocks, true, false, drawer.rate, ofParticipant(skew)},
 	{"member-kill", "SIGKILL a member; restart it with its data when the round ends", members, true, false, nil, ofMember("kill", memberKill)},
-	{"member-stop", "SIGSTOP a member, then let it go on", members, true, false, nil, ofMember("stop", memberStop)},
+	{"member-stop", "SIGSTOP a member, then SIGCONT", members, true, false, nil, ofMember("stop", memberStop)},
 	{"member-restart", "SIGKILL a member and restart it at once with its data", members, false, false, nil, ofMember("restart", memberRestart)},
 	{"replace", "remove a member from the cluster and put a new one without data in its place", members, false, true, nil, ofMember("replace", replace)},
 	{"cut", "partition a member from all others, both ways", members, true, true, nil, cut(theOne)},
-	{CutOneWay, "cut what a member sends to the others, or what they send to it", members, true, true, drawer.oneWay, cut(theOne)},
+	{CutOneWay, "block what a member sends to the others, or what they send to it", members, true, true, drawer.oneWay, cut(theOne)},
 	{CutLeader, "partition the member that leads etcd", members, true, true, drawer.leader, cut(theOne)},
-	{"cut-minority", "partition as many members as etcd can spare", members, true, true, nil, cut(some(func(size int) int { return (size - 1) / 2 }))},
-	{"cut-majority", "partition so many members that no majority is left", members, true, true, nil, mute(cut(some(func(size int) int { return size/2 + 1 })))},
-	{MoveLeader, "hand etcd's own leadership to another member", operators, false, true, nil, moveLeader},
+	{"cut-minority", "partition as many members as etcd tolerates", members, true, true, nil, cut(some(func(size int) int { return (size - 1) / 2 }))},
+	{"cut-majority", "partition a majority of the members", members, true, true, nil, mute(cut(some(func(size int) int { return size/2 + 1 })))},
+	{MoveLeader, "transfer etcd's own leadership to another member", operators, false, true, nil, moveLeader},
 	{Compact, "compact etcd's history up to now", operators, false, false, nil, compact},
 	{"defragment", "defragment all members, one after another", operators, false, false, nil, defragment},
 	{Revoke, "revoke a candidate's lease by hand", operators, false, false, drawer.participant, revoke},
@@ -104,9 +104,9 @@ var Kinds = []kind{
 	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofThose(beats, stop)},
 	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofThose(hasKeeper, killBoth)},
 	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofThose(hasKeeper, killKeeper)},
-	{CompactHeld, "hold what a successor with heartbeats is sent, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofThose(beats, compactHeld)},
+	{CompactHeld, "hold all that etcd sends to a successor with heartbeats, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofThose(beats, compactHeld)},
 	{EtcdKill, "SIGKILL the member that leads etcd; restart it with its data when the round ends", members, true, true, drawer.leader, ofMember("kill", memberKill)},
-	{EtcdStop, "SIGSTOP the member that leads etcd, then let it go on", members, true, true, drawer.leader, ofMember("stop", memberStop)},
+	{EtcdStop, "SIGSTOP the member that leads etcd, then SIGCONT", members, true, true, drawer.leader, ofMember("stop", memberStop)},
 }
 
 // ofHeartbeats are the faults that concern heartbeats and keepers, which the participants of Eldest have.
@@ -132,7 +132,7 @@ func Parse(names []string, of string) ([]Fault, error) {
 	for _, name := range names {
 		f := Fault(strings.TrimSpace(name))
 		if !slices.Contains(Names(), f) {
-			return nil, fmt.Errorf("no fault %q", name)
+			return nil, fmt.Errorf("unknown fault %q", name)
 		}
 		faults = append(faults, f)
 	}

@@ -44,7 +44,7 @@ func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
 // fit is ordered to leave, and so is a leader that fits if no waiter does but one is wanted.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
 	var ordered *candidate
-	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(ctx context.Context) (bool, error) {
+	err = inject.Until(ctx, fmt.Sprintf("a participant has the role %s", in.On), func(ctx context.Context) (bool, error) {
 		all := s.living()
 		var next int64 // the lease of the successor
 		if in.On == Successor {
@@ -131,7 +131,7 @@ func compactHeld(ctx context.Context, s *series, c *candidate, in Injection) (he
 	before := c.host.Stats()
 	c.host.Hold(etcdtest.Outbound)
 	heal := func(context.Context) error { c.host.Mend(); return nil }
-	err := inject.Until(ctx, "that something is held of "+c.who, func(context.Context) (bool, error) {
+	err := inject.Until(ctx, "data for "+c.who+" is held back", func(context.Context) (bool, error) {
 		return sum(c.host.Stats().Held) > sum(before.Held), nil
 	})
 	if err == nil {
@@ -153,7 +153,7 @@ func stop(_ context.Context, s *series, c *candidate, _ Injection) (healer, erro
 			return nil
 		}
 		if still, err := etcdtest.Stopped(c.Pid()); err != nil || !still {
-			return fmt.Errorf("%s went on by itself", c.who)
+			return fmt.Errorf("%s continued although it was not resumed", c.who)
 		}
 		s.tell(oracle.Event{Kind: oracle.Continued, Who: c.who})
 		on = true
@@ -163,7 +163,7 @@ func stop(_ context.Context, s *series, c *candidate, _ Injection) (healer, erro
 
 // resign is proven by the participant, which reports that its tenure or candidacy is over.
 func resign(ctx context.Context, s *series, c *candidate, _ Injection) (healer, error) {
-	return nil, s.order(ctx, c, participant.Order{Do: participant.DoResign}, "that "+c.who+" resigns", func(e oracle.Event) bool {
+	return nil, s.order(ctx, c, participant.Order{Do: participant.DoResign}, c.who+" resigns", func(e oracle.Event) bool {
 		return e.Kind == oracle.Ended || e.Kind == oracle.Failed
 	})
 }
@@ -175,7 +175,7 @@ func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, e
 		return nil, errUnsupported
 	}
 	heal := func(context.Context) error { return c.order(participant.Order{Do: participant.DoRate, Rate: 1}) }
-	return heal, s.order(ctx, c, participant.Order{Do: participant.DoRate, Rate: in.Rate}, "that anybody reads the clock of "+c.who, func(e oracle.Event) bool {
+	return heal, s.order(ctx, c, participant.Order{Do: participant.DoRate, Rate: in.Rate}, "the election reads the clock of "+c.who, func(e oracle.Event) bool {
 		return e.Kind == oracle.Fault && e.Text == participant.RateText(in.Rate)
 	})
 }
@@ -186,28 +186,28 @@ func network(what string, do func(s *series, c *candidate, in Injection), seen f
 	return ofParticipant(func(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
 		before := c.host.Stats()
 		do(s, c, in)
-		return func(context.Context) error { c.host.Mend(); return nil }, inject.Until(ctx, "that "+what+" of "+c.who, func(context.Context) (bool, error) {
+		return func(context.Context) error { c.host.Mend(); return nil }, inject.Until(ctx, what+" "+c.who, func(context.Context) (bool, error) {
 			return seen(before, c.host.Stats()), nil
 		})
 	})
 }
 
 var (
-	clientCut = network("connections were refused", func(_ *series, c *candidate, _ Injection) {
+	clientCut = network("connections were refused to", func(_ *series, c *candidate, _ Injection) {
 		c.host.Refuse()
 		c.host.Reset()
 	}, func(before, now etcdtest.Stats) bool { return now.Reset > before.Reset && now.Refused > before.Refused })
-	clientOneWay = network("something was lost", func(_ *series, c *candidate, in Injection) { c.host.Drop(in.Way.direction()) }, dropped)
-	blackHole    = network("something was swallowed", func(s *series, c *candidate, in Injection) {
+	clientOneWay = network("data was lost from or to", func(_ *series, c *candidate, in Injection) { c.host.Drop(in.Way.direction()) }, dropped)
+	blackHole    = network("data was dropped from or to", func(s *series, c *candidate, in Injection) {
 		if in.All {
 			c.host.Cut()
 			return
 		}
 		c.host.Proxy(c.busiest(s.Size())).Drop(etcdtest.BothWays)
 	}, dropped)
-	stall = network("something was held", func(_ *series, c *candidate, in Injection) { c.host.Hold(in.Way.direction()) },
+	stall = network("data was held back from or to", func(_ *series, c *candidate, in Injection) { c.host.Hold(in.Way.direction()) },
 		func(before, now etcdtest.Stats) bool { return sum(now.Held) > sum(before.Held) })
-	delay = network("something was delayed", func(_ *series, c *candidate, in Injection) { c.host.Delay(in.Inbound, in.Outbound) },
+	delay = network("data was delayed from or to", func(_ *series, c *candidate, in Injection) { c.host.Delay(in.Inbound, in.Outbound) },
 		func(before, now etcdtest.Stats) bool { return sum(now.Delayed) > sum(before.Delayed) })
 )
 
@@ -273,7 +273,7 @@ func moveLeader(ctx context.Context, s *series, in Injection) (string, healer, e
 // recorded before.
 func compact(ctx context.Context, s *series, _ Injection) (string, healer, error) {
 	var rev int64
-	err := inject.Until(ctx, "that etcd has a revision", func(ctx context.Context) (_ bool, err error) {
+	err := inject.Until(ctx, "etcd has a revision", func(ctx context.Context) (_ bool, err error) {
 		rev, err = s.Revision(ctx)
 		return err == nil, err
 	})
@@ -284,7 +284,7 @@ func compact(ctx context.Context, s *series, _ Injection) (string, healer, error
 		return "", nil, err
 	}
 	s.note("compaction up to %d", rev)
-	return fmt.Sprintf("up to revision %d", rev), nil, inject.Until(ctx, "that the past cannot be read", func(ctx context.Context) (bool, error) {
+	return fmt.Sprintf("up to revision %d", rev), nil, inject.Until(ctx, "compacted revisions cannot be read", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Compact(ctx, rev, clientv3.WithCompactPhysical())
 		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // the answer to an earlier attempt was lost
 			_, err = s.All.Get(ctx, dataKey, clientv3.WithRev(rev-1))
@@ -315,7 +315,7 @@ func (s *series) target(ctx context.Context, in Injection) (t target, err error)
 	if err != nil {
 		return t, err
 	}
-	err = inject.Until(ctx, "that "+c.who+" has a key", func(ctx context.Context) (bool, error) {
+	err = inject.Until(ctx, c.who+" has a key", func(ctx context.Context) (bool, error) {
 		t = target{who: c.who, lease: c.last().Lease}
 		t.key = keys.Candidate(electionName, t.lease)
 		resp, err := s.All.Get(ctx, t.key)
@@ -337,7 +337,7 @@ func revoke(ctx context.Context, s *series, in Injection) (string, healer, error
 	if err != nil {
 		return "", nil, err
 	}
-	err = inject.Until(ctx, "that a lease is revoked", func(ctx context.Context) (bool, error) {
+	err = inject.Until(ctx, "a lease is revoked", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Revoke(ctx, clientv3.LeaseID(t.lease))
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return true, nil // the answer to an earlier attempt was lost
@@ -426,7 +426,7 @@ func replace(ctx context.Context, s *series, m *etcdtest.Member) (healer, error)
 	before := m.ID()
 	err := s.Replace(ctx, m.Index)
 	if err == nil && m.ID() == before {
-		err = fmt.Errorf("%w: member %d is the old one", inject.ErrNoEffect, m.Index)
+		err = fmt.Errorf("%w: member %d was not replaced", inject.ErrNoEffect, m.Index)
 	}
 	return unlessItRuns(m, func(ctx context.Context) error { return s.Replace(ctx, m.Index) }), err
 }

@@ -156,7 +156,7 @@ func (r *Report) prove() {
 		r.lack("a leader was stopped %d times, and never longer than its lease", stops)
 	}
 	if r.LongStops >= longStopsWithWrites && r.FencedOff == 0 {
-		r.lack("the store outside never saw an older token, after %d stops of leaders longer than their lease", r.LongStops)
+		r.lack("the external store never received an older token, although leaders were stopped %d times for longer than their lease", r.LongStops)
 	}
 	if r.Rounds >= roundsWithWrites && r.Refused == 0 {
 		r.lack("no write was refused in %d rounds", r.Rounds)
@@ -259,7 +259,7 @@ func (out *Series) judge(s *series, brokenOff bool) {
 		if r.Unsettled != "" && !slices.ContainsFunc(out.Violations, known) {
 			out.Violations = append(out.Violations, out.place(oracle.Violation{
 				Invariant: healing, At: r.Till,
-				Text: fmt.Sprintf("the election has not settled %v after all had healed: %s", s.cfg.Recovery(), r.Unsettled),
+				Text: fmt.Sprintf("the election has not settled %v after all faults were healed: %s", s.cfg.Recovery(), r.Unsettled),
 			}))
 		}
 	}
@@ -269,7 +269,7 @@ func (out *Series) judge(s *series, brokenOff bool) {
 	if len(out.Violations) > 0 || s.cfg.KeepAll {
 		var err error
 		if out.Kept, err = out.keep(s.cfg, h); err != nil {
-			out.Invalid = append(out.Invalid, fmt.Sprintf("the history is not kept: %v", err))
+			out.Invalid = append(out.Invalid, fmt.Sprintf("the history could not be saved: %v", err))
 		}
 	}
 }
@@ -308,7 +308,7 @@ func takenByEtcd(h *oracle.History, resumed []time.Duration) []oracle.Event {
 		taken = append(taken, oracle.Event{
 			Kind: oracle.Removed, Who: "etcd", At: resumed[i], Token: c.Create, Key: c.Key, Lease: oracle.LeaseOf(c.Key),
 			// The lease was renewed, if at all, before the removal, and lasts a TTL at most.
-			Until: c.At + h.TTL, Text: "by a former leader of etcd that went on",
+			Until: c.At + h.TTL, Text: "by a former leader of etcd that was resumed",
 		})
 	}
 	return taken

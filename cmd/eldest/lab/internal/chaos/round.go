@@ -20,7 +20,7 @@ import (
 const question = 700 * time.Millisecond
 
 // errUnsupported is returned for a fault that cannot be injected into the contender.
-var errUnsupported = errors.New("the contender has nothing that this fault could be done to")
+var errUnsupported = errors.New("the contender does not support this fault")
 
 // Round is the result of a round.
 type Round struct {
@@ -113,7 +113,7 @@ func (s *series) heal(healers []healer) error {
 		return err
 	}
 	if err := inject.Answers(ctx, s.All, true, question); err != nil {
-		return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
+		return fmt.Errorf("etcd does not answer although all faults are healed: %w", err)
 	}
 	return nil
 }
@@ -149,20 +149,20 @@ func (s *series) unsettled(ctx context.Context, after int64) (why string, queue 
 		switch e.Kind {
 		case oracle.Won, oracle.Resumed:
 			if leader.Key != "" {
-				return "two lead", queue
+				return "two participants lead", queue
 			}
 			leader = e
 		case oracle.Joined:
 		default:
-			return c.who + " is no candidate", queue
+			return c.who + " is not a candidate", queue
 		}
 		want = append(want, keys.Candidate(electionName, e.Lease))
 	}
 	switch {
 	case len(living) < s.cfg.Participants:
-		return "somebody has ended", queue
+		return "a participant has ended", queue
 	case leader.Key == "":
-		return "nobody leads", queue
+		return "no participant leads", queue
 	case !s.recorded.wrote(leader.Token, after):
 		return fmt.Sprintf("the leader (token %d) does not write", leader.Token), queue
 	}
@@ -176,7 +176,7 @@ func (s *series) unsettled(ctx context.Context, after int64) (why string, queue 
 	case !slices.Equal(have, want):
 		return fmt.Sprintf("the queue is %s, the candidates have %s", strings.Join(have, " "), strings.Join(want, " ")), queue
 	case queue.Keys[0] != leader.Key:
-		return fmt.Sprintf("%s leads, and the oldest is %s", leader.Key, queue.Keys[0]), queue
+		return fmt.Sprintf("%s leads, but %s is older", leader.Key, queue.Keys[0]), queue
 	}
 	return "", queue
 }
@@ -208,5 +208,5 @@ func (s *series) tellQueue(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
+	return fmt.Errorf("etcd does not answer although all faults are healed: %w", err)
 }

@@ -148,7 +148,7 @@ func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int)
 	invalid(s.perform(ctx, &out, more, begun))
 	if err := s.halt(); err != nil {
 		// The oracle would report changes as missing that were only not recorded.
-		out.Invalid = append(out.Invalid, fmt.Sprintf("the history is not whole, so nothing is judged: %v", err))
+		out.Invalid = append(out.Invalid, fmt.Sprintf("the history is incomplete and was not checked: %v", err))
 	} else {
 		out.judge(s, ctx.Err() != nil)
 	}
@@ -258,7 +258,7 @@ func (s *series) close() error {
 }
 
 // errGap is returned when history was compacted before it was recorded, or a member omitted changes.
-var errGap = errors.New("changes are missing in the record")
+var errGap = errors.New("changes are missing from the record")
 
 // record is what etcd committed: every change of every key, in order, from before the first
 // participant to the end. Its methods may be called concurrently.
@@ -335,7 +335,7 @@ func (r *record) revision() int64 {
 // reached blocks until all changes up to a revision are recorded, or ctx ends, or there is
 // a gap.
 func (r *record) reached(ctx context.Context, rev int64) error {
-	return inject.Until(ctx, fmt.Sprintf("that revision %d is recorded", rev), func(context.Context) (bool, error) {
+	return inject.Until(ctx, fmt.Sprintf("revision %d is recorded", rev), func(context.Context) (bool, error) {
 		err := r.err()
 		return err != nil || r.revision() >= rev, err
 	})

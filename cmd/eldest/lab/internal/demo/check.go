@@ -38,11 +38,11 @@ func (p *plan) Check(facts []scenario.Fact) []story.Verdict {
 	expired := func(a scenario.Action) bool { return !a.Told() && !a.Silent() }
 	return []story.Verdict{
 		story.Judge("one leader at any time", len(led), story.Texts(oracle.I1(h)),
-			"%s; a leader killed or deleted counts until that%s", story.Count(len(led), "tenure"), smallestGap(led)),
+			"%s; the tenure of a killed or deleted leader ends with that action%s", story.Count(len(led), "tenure"), smallestGap(led)),
 		story.Judge("tokens rise", len(led), story.Texts(oracle.Tokens(h), oracle.Order(h)), "%s", strings.Join(story.Shortened(tokens), " < ")),
 		story.Judge("wins in create-revision order", len(led), story.Texts(oracle.Overtaken(h)), "%s", strings.Join(story.Shortened(winners), ", ")),
 		story.Judge("one departure wakes one waiter", departures, story.Texts(oracle.Wakes(h)), "%s", story.Count(departures, "departure")),
-		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; when etcd was told: %s; when heartbeats had stopped: %s; when a lease had to expire: %s",
+		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; after a request to etcd: %s; after missing heartbeats: %s; after the expiry of a lease: %s",
 			story.Count(len(changes), "hand-over"), spread(changes, scenario.Action.Told), spread(changes, scenario.Action.Silent), spread(changes, expired)),
 		story.Judge("old tokens are refused", n[Guarded], story.Texts(oracle.Granted(h)),
 			"guarded writes: %d with a past token refused, %d with the leader's accepted", n[Guarded]-accepted, accepted),
@@ -135,7 +135,7 @@ func (p *plan) Summary(facts []scenario.Fact, r scenario.Result) scenario.Summar
 type handoverWords struct{ who, took, why, tail string }
 
 func wordsOf(h scenario.Handover) handoverWords {
-	cause, tail := "ended by itself", fmt.Sprintf("nobody led for %s", story.Millis(h.Neither))
+	cause, tail := "ended by itself", fmt.Sprintf("no leader for %s", story.Millis(h.Neither))
 	switch h.Action {
 	case scenario.Resign:
 		cause = "resigned"

@@ -152,7 +152,7 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		{"a wrong exit code", "c3 exits 3", "c3 exits 0", "processes end as they should", "c3 ended with 0, not 3"},
 		{"a waiter that lost, and left", "kill c2\n", "c5 joins 9\nc5 lost\nc5 exits 0\nkill c2\n", "processes end as they should", "c5 ended with 0, not 3"},
 		{"a key stays", "left 0 0", "left 1 0", "nothing is left in etcd", "in etcd: 1 key and 0 leases"},
-		{"nobody looked", "left 0 0\n", "", "nothing is left in etcd", "nothing happened"},
+		{"nobody looked", "left 0 0\n", "", "nothing is left in etcd", "nothing to check"},
 	} {
 		t.Run(bad.name, func(t *testing.T) {
 			text := strings.Replace(good, bad.old, bad.new, 1)

@@ -138,7 +138,7 @@ func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 			}
 		}
 		if round == 0 && p.cfg.Members == 1 {
-			p.Say("", fmt.Sprintf("   Left out: %q needs 3 members; see --members", partitioned))
+			p.Say("", fmt.Sprintf("   Skipped: %q requires 3 members; see --members", partitioned))
 		}
 	}
 	if err != nil {
@@ -154,27 +154,28 @@ const partitioned = "The leader's member is partitioned"
 func (p *plan) round() []scenario.Step {
 	steps := []scenario.Step{
 		{Title: "The leader resigns", Why: []string{
-			"It stops leading, then deletes its own key. The deletion wakes the next candidate, so nobody waits for a lease.",
+			"It stops leading, then deletes its own key. The deletion notifies the next candidate, so no lease has to expire.",
 		}, Do: p.depose(scenario.Resign, p.terminate)},
 		{Title: "A waiter leaves", Why: []string{
-			"The one behind it is woken. It has not won: an older candidate exists, and it waits for that one now.",
+			"The candidate behind it is notified. It has not won: an older candidate exists, for which it waits now.",
 		}, Do: p.withdraw},
 		{Title: "The leader is killed", Why: []string{
 			"It cannot delete its key. But the key is bound to its lease: etcd deletes it when the lease has expired.",
 		}, Do: p.kill},
 		{Title: "A leader with heartbeats is killed", Why: []string{
-			"The same, but this one and the next have heartbeats: a leader writes a key four times in --heartbeat. The one behind",
-			"it deletes the leader's key when that was not written for so long. A leader stops before, if etcd confirms no heartbeat.",
+			"As before, but this leader and the next candidate have heartbeats: a leader writes a key four times in --heartbeat.",
+			"If no heartbeat arrives for that time, the next candidate deletes the leader's key. Before that, a leader stops leading",
+			"if etcd confirms no heartbeat.",
 		}, Do: p.kill},
-		{Title: "Somebody deletes the leader's key", Why: []string{
-			"A leader watches its own key, so it is notified within milliseconds. So is the next candidate, and the order of the",
-			"two is chance. That is what the guard is for: from the deletion on, writes with the old token are refused.",
+		{Title: "An operator deletes the leader's key", Why: []string{
+			"A leader watches its own key, so it is notified within milliseconds. So is the next candidate; the order of the two",
+			"varies. The guard handles this: from the deletion on, writes with the old token are refused.",
 		}, Do: p.depose(scenario.Delete, p.remove)},
 	}
 	if p.cfg.Members > 1 {
 		steps = append(steps, scenario.Step{Title: partitioned, Why: []string{
 			"The leader cannot renew its lease. It counts from when it SENT its last renewal, etcd from when that one arrived, and",
-			"it keeps a margin: it has stopped before etcd lets another candidate win. In between nobody leads, on purpose.",
+			"it keeps a margin: it stops leading before etcd lets another candidate win. In between no candidate leads, by design.",
 		}, Do: p.partition})
 	}
 	return steps

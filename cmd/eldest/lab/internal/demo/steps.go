@@ -65,7 +65,7 @@ func (p *plan) kill(ctx context.Context) error {
 		}
 		entries, err := p.entries(ctx, p.Client())
 		if err == nil && len(entries) > 0 && entries[0].Key == c.Key {
-			p.Aside("its key is still there: etcd waits for its lease, which has %v left; nobody leads until then", entries[0].TTL)
+			p.Aside("its key still exists: etcd deletes it when its lease expires, in %v; no candidate leads until then", entries[0].TTL)
 		}
 		return err
 	})(ctx)
@@ -80,7 +80,7 @@ func (p *plan) remove(ctx context.Context, c *scenario.Candidacy) error {
 func (p *plan) withdraw(ctx context.Context) error {
 	queue := scenario.Candidates(p.Facts())
 	if len(queue) < minCandidates {
-		return errors.New("there is no waiter behind a waiter")
+		return errors.New("there is no second waiter")
 	}
 	waiter, behind := queue[1], queue[2]
 	p.tell(scenario.Withdraw, waiter)
@@ -118,7 +118,7 @@ func (p *plan) partition(ctx context.Context) error {
 // awaitLeader blocks until the candidates report a leader: on a busy machine a lease may expire
 // unintentionally.
 func (p *plan) awaitLeader(ctx context.Context) (leader *scenario.Candidacy, err error) {
-	err = p.Await(ctx, "somebody leads", func(facts []scenario.Fact) bool {
+	err = p.Await(ctx, "a candidate leads", func(facts []scenario.Fact) bool {
 		leader = scenario.Leader(facts)
 		return leader != nil
 	})

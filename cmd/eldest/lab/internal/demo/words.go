@@ -34,15 +34,15 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	case Recovered:
 		say(story.Plain, "renewed its lease again")
 	case scenario.Lost:
-		say(story.Red, "is out of the queue: %s", f.Cause)
+		say(story.Red, "is no longer queued: %s", f.Cause)
 		if p.led[f.Key] {
-			say(story.Red, "LEADS NO MORE: %s", f.Cause)
+			say(story.Red, "NO LONGER LEADS: %s", f.Cause)
 		}
 	case scenario.Suspended:
-		say(story.Yellow, "LEADS NO MORE, for now: %s", f.Cause)
-		l.Why = "its key exists: it leads on with the same token unless it is evicted"
+		say(story.Yellow, "NO LONGER LEADS (suspended): %s", f.Cause)
+		l.Why = "its key exists: it leads again with the same token unless it is evicted"
 	case scenario.Resumed:
-		say(story.Green, "LEADS ON with token %d", f.Token)
+		say(story.Green, "LEADS AGAIN with token %d", f.Token)
 	case Evicted:
 		say(story.Plain, "deletes %s's key: no heartbeat of it was received", p.name(f.Predecessor))
 		l.Why = "only if no newer heartbeat exists: etcd compares that, and deletes, in one transaction"
@@ -70,12 +70,12 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		switch f.State {
 		case eldest.Led.String():
 			say(story.Cyan, "sees %s lead, token %d", f.Participant, f.Token)
-			l.Why = "it has one watch on the whole queue, no lease, and is no candidate"
+			l.Why = "it has one watch on the whole queue, no lease, and is not a candidate"
 		case eldest.Nobody.String():
-			say(story.Cyan, "sees nobody lead")
+			say(story.Cyan, "sees no leader")
 		default:
-			say(story.Cyan, "does not know who leads: %s", f.Cause)
-			l.Why = `"nobody leads" and "unknown" are different answers`
+			say(story.Cyan, "leader unknown: %s", f.Cause)
+			l.Why = `"no leader" and "unknown" are different states`
 		}
 	case Guarded:
 		l.Rank, l.Who = scenario.Seen, "writer"

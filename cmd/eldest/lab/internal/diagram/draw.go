@@ -27,7 +27,7 @@ func Draw(out io.Writer, title string, entries []transcript.Entry) error {
 	bottom := d.Y
 	var says [][2]string
 	if d.bars {
-		says = append(says, [2]string{"key", "its key is in etcd"}, [2]string{"oldest", "and is the oldest"})
+		says = append(says, [2]string{"key", "its key is in etcd"}, [2]string{"oldest", "it is the oldest key"})
 	}
 	if d.news {
 		says = append(says, [2]string{"news", "an event"})

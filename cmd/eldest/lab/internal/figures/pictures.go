@@ -44,9 +44,9 @@ func draw(r *bench.Report) ([]pictures, error) {
 	groups, names := groups(r), contenders(r)
 	hues := huesOf(names)
 	all := []pictures{
-		{Kind: "ratios", Heading: "As multiples of " + base, Note: "Medians; of counts, means. To the left of 1 is faster, or less."},
+		{Kind: "ratios", Heading: "As multiples of " + base, Note: "Medians; of counts, means. Values below 1 are faster, or less."},
 		{Kind: "scaling", Heading: "As the size grows", Note: "Solid: the median; of counts, the mean. Dotted: p99."},
-		{Kind: "percentiles", Heading: "Percentiles", Note: "So many percent of the rounds took no longer. The slow ones are to the right: p90, p99 and p99.9 are equally far apart."},
+		{Kind: "percentiles", Heading: "Percentiles", Note: "The time that a percentage of the rounds did not exceed. The slowest rounds are to the right: p90, p99 and p99.9 are equally far apart."},
 	}
 	var failure error
 	add := func(kind int, c *chart, title string) {

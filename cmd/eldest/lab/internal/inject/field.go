@@ -85,7 +85,7 @@ func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int)
 		return err
 	}
 	held := make([]bool, len(members))
-	return Until(ctx, fmt.Sprintf("that anything of members %v is held", members), func(context.Context) (bool, error) {
+	return Until(ctx, fmt.Sprintf("data of members %v is held back", members), func(context.Context) (bool, error) {
 		for n, i := range members {
 			now, err := f.Held(i)
 			if err != nil {
@@ -135,7 +135,7 @@ func Until(ctx context.Context, what string, ask func(context.Context) (yes bool
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: %w", ErrNoEffect, what, errors.Join(err, context.Cause(ctx)))
+			return fmt.Errorf("%w: no evidence that %s: %w", ErrNoEffect, what, errors.Join(err, context.Cause(ctx)))
 		}
 	}
 }
@@ -144,9 +144,9 @@ func Until(ctx context.Context, what string, ask func(context.Context) (yes bool
 // client, or, if want is false, until it is not answered within the given time, which is less than
 // a second.
 func Answers(ctx context.Context, client *clientv3.Client, want bool, within time.Duration) error {
-	what := "that etcd answers"
+	what := "etcd answers"
 	if !want {
-		what = "that etcd does not answer"
+		what = "etcd does not answer"
 	}
 	return Until(ctx, what, func(ctx context.Context) (bool, error) {
 		end, _ := ctx.Deadline()
@@ -160,7 +160,7 @@ func Answers(ctx context.Context, client *clientv3.Client, want bool, within tim
 
 // Delete deletes the key that was created at a revision, and blocks until it is deleted.
 func (f *Field) Delete(ctx context.Context, key string, created int64) error {
-	err := Until(ctx, "that "+key+" is deleted", func(ctx context.Context) (bool, error) {
+	err := Until(ctx, key+" is deleted", func(ctx context.Context) (bool, error) {
 		_, err := f.All.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", created)).
 			Then(clientv3.OpDelete(key)).Commit()
 		return err == nil, err
@@ -174,10 +174,10 @@ func (f *Field) Delete(ctx context.Context, key string, created int64) error {
 // Gone blocks until etcd answers whether the key that was created at a revision exists. If it
 // exists, the error is ErrNoEffect.
 func (f *Field) Gone(ctx context.Context, key string, created int64) error {
-	return Until(ctx, "that "+key+" is gone", func(ctx context.Context) (bool, error) {
+	return Until(ctx, key+" is deleted", func(ctx context.Context) (bool, error) {
 		resp, err := f.All.Get(ctx, key)
 		if err == nil && len(resp.Kvs) > 0 && resp.Kvs[0].CreateRevision == created {
-			return true, fmt.Errorf("%w: %s is still there", ErrNoEffect, key)
+			return true, fmt.Errorf("%w: %s still exists", ErrNoEffect, key)
 		}
 		return err == nil, err
 	})
@@ -189,7 +189,7 @@ func (f *Field) Leftovers(ctx context.Context, limit time.Duration, elections ..
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	listed := false
-	err = Until(limited, "that nothing is left", func(ctx context.Context) (bool, error) {
+	err = Until(limited, "no key and no lease is left", func(ctx context.Context) (bool, error) {
 		granted, err := f.Client().Leases(ctx)
 		if err != nil {
 			return false, err

@@ -18,10 +18,10 @@ func TestUntil(t *testing.T) {
 	require.NoError(t, Until(t.Context(), "x", func(context.Context) (bool, error) { n++; return n == 3, nil }))
 	broken := errors.New("broken")
 	require.ErrorIs(t, Until(t.Context(), "x", func(context.Context) (bool, error) { return true, broken }), broken)
-	err := Until(within(t, 20*time.Millisecond), "that pigs fly", func(context.Context) (bool, error) { return false, broken })
+	err := Until(within(t, 20*time.Millisecond), "pigs fly", func(context.Context) (bool, error) { return false, broken })
 	require.ErrorIs(t, err, ErrNoEffect)
 	require.ErrorIs(t, err, broken)
-	require.ErrorContains(t, err, "that pigs fly")
+	require.ErrorContains(t, err, "no evidence that pigs fly")
 }
 
 func within(t *testing.T, d time.Duration) context.Context {

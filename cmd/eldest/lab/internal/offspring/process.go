@@ -87,7 +87,10 @@ func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)
 
 // Close kills all processes that were launched and waits for them.
 func (s *Spawner) Close() {
-	for _, p := range s.launched {
+	s.mu.Lock()
+	launched := s.launched
+	s.mu.Unlock()
+	for _, p := range launched {
 		p.End()
 	}
 	close(s.starts)

@@ -138,7 +138,7 @@ func (d *Demo) AwaitEnd(ctx context.Context, p *Participant) error {
 // until the partition took effect.
 func (d *Demo) Cut(ctx context.Context, m *etcdtest.Member) error {
 	if d.Leads(ctx, m.Index, Election) {
-		d.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
+		d.Aside("%s is etcd's leader; the other members must first elect another leader, which restarts all leases", m.Name)
 	}
 	return d.Field.Cut(ctx, etcdtest.BothWays, m.Index)
 }
@@ -257,11 +257,11 @@ func (d *Demo) summary(sum Summary, r Result, left error) []string {
 	lines = append(lines, "", d.bold(sum.Basis))
 	lines = append(lines, d.Style.Verdicts(r.Checks)...)
 	if r.Broken != "" {
-		lines = append(lines, "", d.Style.Paint(story.Red, "The demo did not come to its end: "+r.Broken))
+		lines = append(lines, "", d.Style.Paint(story.Red, "The demo was not completed: "+r.Broken))
 	}
-	verdict := d.Style.Paint(story.Green, "All of it held.")
+	verdict := d.Style.Paint(story.Green, "All checks passed.")
 	if !r.OK {
-		verdict = d.Style.Paint(story.Red, "NOT all of it held.")
+		verdict = d.Style.Paint(story.Red, "FAILED.")
 	}
 	return append(lines, "", fmt.Sprintf("%s %.1f s%s; %s.", verdict, float64(r.DurationMS)/1000, sum.Note, endWords(left)))
 }

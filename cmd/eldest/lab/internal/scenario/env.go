@@ -71,7 +71,7 @@ func (h *History[F]) Facts() []F {
 // after the limit it returns an error that says what was awaited. cond must not keep or change its
 // argument.
 func (h *History[F]) Await(ctx context.Context, limit time.Duration, what string, cond func([]F) bool) error {
-	overdue := fmt.Errorf("waited %v in vain for this: %s", limit, what)
+	overdue := fmt.Errorf("timed out after %v waiting until %s", limit, what)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
 	defer cancel()
 	for {
@@ -119,7 +119,7 @@ var ErrInvalid = errors.New("invalid run")
 
 // ErrViolated is returned by Run when a check failed or the plan was not completed; the summary
 // says which.
-var ErrViolated = errors.New("not everything held")
+var ErrViolated = errors.New("a check failed, or the plan was not completed")
 
 // Config configures the run of a plan. All fields but JSON and Style are required.
 type Config struct {

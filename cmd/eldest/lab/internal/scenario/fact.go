@@ -113,7 +113,7 @@ func (f Fact) When() time.Time { return f.At }
 // actionWords describe what the demo does to a participant, its member or its key.
 var actionWords = map[Action]string{
 	Resign:      "sends SIGTERM to %[1]s, the leader",
-	Withdraw:    "sends SIGTERM to %[1]s, which waits",
+	Withdraw:    "sends SIGTERM to %[1]s, a waiter",
 	Leave:       "sends SIGTERM to %[1]s",
 	Kill:        "sends SIGKILL to %[1]s, the leader",
 	Silence:     "sends SIGKILL to %[1]s, the leader",

@@ -90,7 +90,7 @@ Title
 Basis
   ok     it holds                        
 
-All of it held. 0.1 s, note; all processes are ended, all data is removed.
+All checks passed. 0.1 s, note; all processes are ended, all data is removed.
 `, out.String())
 		require.Len(t, d.Facts(), 8)
 	})
@@ -155,7 +155,7 @@ func TestHistory(t *testing.T) {
 		}
 		add(3, "d")
 		require.NoError(t, <-done)
-		require.ErrorContains(t, h.Await(t.Context(), time.Second, "pigs fly", func([]Fact) bool { return false }), "waited 1s in vain for this: pigs fly")
+		require.ErrorContains(t, h.Await(t.Context(), time.Second, "pigs fly", func([]Fact) bool { return false }), "timed out after 1s waiting until pigs fly")
 
 		names := ""
 		for _, f := range InOrder(h.Facts()) {

@@ -33,7 +33,7 @@ func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Conf
 		x.checkFaults(),
 		x.checkReturn(h, cfg),
 		story.Judge("nothing is left", min(n[scenario.Exited], n[scenario.Left]), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
-			"%s ended as it should; neither a candidate nor a lease stayed in etcd", story.Count(n[scenario.Exited], "process")),
+			"%s ended as expected; no candidate and no lease is left in etcd", story.Count(n[scenario.Exited], "process")),
 	)
 }
 
@@ -77,11 +77,11 @@ func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
 		story.Judge("no attempt is applied twice", len(applied), story.Texts(oracle.Once(h)), "%s applied; of %d without a certain answer %d were",
 			story.Count(len(applied), "attempt"), n[Open], openApplied),
 		story.Judge("no refused write is applied", n[Refused], story.Texts(oracle.Refusals(h)), "%s", story.Count(n[Refused], "refused write")),
-		story.Judge("no write of a deposed leader", len(x.trail), story.Texts(oracle.Rising(h), oracle.I2(h)), "%s in %s, each by who led one revision before",
+		story.Judge("no write of a deposed leader", len(x.trail), story.Texts(oracle.Rising(h), oracle.I2(h)), "%s in %s, each by the leader one revision before",
 			story.Count(len(x.trail), "record"), story.Count(len(opened), "tenure")),
 		x.checkData(),
 		story.Judge("no read is stale", reads, story.Texts(oracle.Fresh(h)), "%s, with %s of what was not there", story.Count(reads, "read"), story.Count(vain, "delete")),
-		story.Judge("no write precedes its request", asked, story.Texts(oracle.Sequence(h)), "%s, each later than what was known when it was asked for",
+		story.Judge("no write precedes its request", asked, story.Texts(oracle.Sequence(h)), "%s, each later than all revisions that were known at its request",
 			story.Count(asked, "write")),
 	}
 }
@@ -107,7 +107,7 @@ func (x *evidence) checkData() story.Verdict {
 			want.value = before[want.key] + want.value
 		}
 		if got := x.data[e.Revision]; len(got) != 1 || got[0] != want {
-			problems = append(problems, fmt.Sprintf("revision %d did not do what its record says: %v of %s", e.Revision, e.GetMethod(), e.GetKey()))
+			problems = append(problems, fmt.Sprintf("revision %d differs from its record: %v of %s", e.Revision, e.GetMethod(), e.GetKey()))
 		}
 		before[want.key] = want.value
 	}
@@ -163,6 +163,6 @@ func (x *evidence) checkForwarding() story.Verdict {
 			forwarded++
 		}
 	}
-	return story.Judge("every node answers", min(forwarded, agreed), nil, "%s through a follower; all nodes answered each of %d times that they agreed",
+	return story.Judge("every node answers", min(forwarded, agreed), nil, "%s through a follower; all nodes answered, each of the %d times that they agreed",
 		story.Count(forwarded, "acknowledged write"), agreed)
 }

@@ -88,7 +88,7 @@ func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *e
 			case deleted:
 				x.odd = append(x.odd, "the record "+name+" was deleted")
 			case c.Kv.Version > 1:
-				x.odd = append(x.odd, "the record "+name+" was written over")
+				x.odd = append(x.odd, "the record "+name+" was overwritten")
 			case err != nil:
 				x.odd = append(x.odd, err.Error())
 			default:
@@ -99,7 +99,7 @@ func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *e
 		case strings.HasPrefix(name, mailboxes), name == keys.Newest(Election):
 			// Request keys of nodes and the pointer to the newest candidate are not data.
 		default:
-			x.odd = append(x.odd, "somebody wrote "+name)
+			x.odd = append(x.odd, "unexpected write of "+name)
 		}
 	}
 	return x

@@ -121,7 +121,7 @@ func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
 
 func (p *plan) perform(ctx context.Context) error {
 	err := p.Step(ctx, scenario.Step{Title: "Three nodes, each with an etcd member of its own", Why: []string{
-		"Each node takes calls. One of them leads and answers; the others forward calls to it. A client that does not know",
+		"Each node takes calls. One of them leads and answers; the others forward calls to it. A client without knowledge of",
 		"the leader begins to write, append, delete and read, each time through a node drawn at random.",
 	}, Do: p.begin})
 	for _, s := range slices.Repeat(p.steps(), p.cfg.Rounds) {
@@ -145,30 +145,30 @@ func (p *plan) perform(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.Step(ctx, scenario.Step{Title: "All leave", Why: []string{"The client stops calling, then the nodes end, the leader last."}, Do: p.leave})
+	return p.Step(ctx, scenario.Step{Title: "All nodes leave", Why: []string{"The client stops calling, then the nodes end, the leader last."}, Do: p.leave})
 }
 
 func (p *plan) steps() []scenario.Step {
 	return []scenario.Step{
-		{Title: "The leader is told to stop", Why: []string{
-			"It begins nothing new, finishes what it has begun, and deletes its key: the next one leads a round trip later.",
-			"Nobody listens at its port until its next process does: what the client sends there meanwhile does not leave the client.",
+		{Title: "The leader receives SIGTERM", Why: []string{
+			"It accepts no new calls, finishes those in flight, and deletes its key: the next node leads a round trip later.",
+			"Its port is closed until its next process listens: calls of the client to it fail before they are sent.",
 		}, Do: p.fault(scenario.Resign, p.end(syscall.SIGTERM))},
 		{Title: "The leader is killed", Why: []string{
-			"Its key stays until its lease has expired, and until then nobody leads. Whether the calls that were under way at it",
-			"were carried out is unknown: the client is told that it can try again, and that nobody has tried for it.",
+			"Its key exists until its lease has expired, and until then no node leads. Whether the calls in flight at it were",
+			"carried out is unknown: the client receives an error that says so, and no node has retried the call.",
 		}, Do: p.fault(scenario.Kill, p.end(syscall.SIGKILL))},
 		{Title: "The leader is suspended, and deposed meanwhile", Why: []string{
-			"The whole process stops, in the middle of whatever it does; an operator deletes its key; another node leads. When",
-			"it goes on, its lease is valid and its clock tells it nothing, and calls have piled up before it. But each write",
-			"and each read is conditional: only if my key has my token. It has not, and etcd refuses.",
+			"The whole process stops, at an arbitrary point; an operator deletes its key; another node leads. When it is resumed,",
+			"its lease is still valid, its clock shows no problem, and calls are waiting. But each write and each read is",
+			"conditional: only if its key has its token. That no longer holds, and etcd refuses them.",
 		}, Do: p.fault(scenario.Suspend, p.suspend)},
 		{Title: "The leader's etcd member is partitioned", Why: []string{
 			"The leader still receives every call, from the other nodes too, but cannot write. It stops leading by its own",
 			"clock before etcd lets another node win.",
 		}, Do: p.fault(scenario.Cut, p.cutLeader)},
 		{Title: "A follower's etcd member is partitioned", Why: []string{
-			"A node that does not know any more who leads lets calls wait, as long as they want to. The others go on.",
+			"A node that no longer knows the leader lets calls wait until their deadline. The other nodes continue.",
 		}, Do: p.fault(scenario.CutFollower, p.cutFollower)},
 	}
 }
@@ -293,7 +293,7 @@ func (p *plan) Summary(_ []scenario.Fact, r scenario.Result) scenario.Summary {
 	}
 	return scenario.Summary{
 		Object: Summary{r, p.cfg.Seed, p.rows}, Title: "Faults", Rows: lines,
-		Basis: "Audited: what the client was told against everything that happened in etcd",
+		Basis: "Audited: the responses to the client against all changes in etcd",
 		Note:  fmt.Sprintf(", seed %d", p.cfg.Seed),
 	}
 }

@@ -134,7 +134,7 @@ func TestRulesAreAsked(t *testing.T) {
 		}
 	}
 	for _, v := range AuditAttempts(all, good()) {
-		require.True(t, v.OK || strings.Contains(strings.Join(v.Problems, ""), "nothing happened"), v)
+		require.True(t, v.OK || strings.Contains(strings.Join(v.Problems, ""), "nothing to check"), v)
 	}
 }
 
@@ -196,18 +196,18 @@ func TestData(t *testing.T) {
 		changes []Change
 	}{
 		{"revision 4 wrote k without a record", []Change{put(4, data("k"), "x")}},
-		{"revision 4 did not do what its record says", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
-		{"revision 4 did not do what its record says", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "other")}},
-		{"revision 4 did not do what its record says", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("other"), "x")}},
-		{"revision 5 did not do what its record says", []Change{record(5, kvpb.Record_METHOD_APPEND, "w2", "k", "y"), put(5, data("k"), "y")}},
-		{"revision 6 did not do what its record says", []Change{record(6, kvpb.Record_METHOD_DELETE, "w3", "k", ""), put(6, data("k"), "xy")}},
+		{"revision 4 differs from its record", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
+		{"revision 4 differs from its record", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "other")}},
+		{"revision 4 differs from its record", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("other"), "x")}},
+		{"revision 5 differs from its record", []Change{record(5, kvpb.Record_METHOD_APPEND, "w2", "k", "y"), put(5, data("k"), "y")}},
+		{"revision 6 differs from its record", []Change{record(6, kvpb.Record_METHOD_DELETE, "w3", "k", ""), put(6, data("k"), "xy")}},
 		{"revision 4 has two records", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "x"), record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
-		{"somebody wrote elsewhere", []Change{put(8, "elsewhere", "x")}},
+		{"unexpected write of elsewhere", []Change{put(8, "elsewhere", "x")}},
 		{"", []Change{put(8, "/eldest/ask/shop/1f", "x")}}, // a request to a node to requeue
-		{"somebody wrote /eldest/ask/shops/1f", []Change{put(8, "/eldest/ask/shops/1f", "x")}},
+		{"unexpected write of /eldest/ask/shops/1f", []Change{put(8, "/eldest/ask/shops/1f", "x")}},
 		{"the record /kv/shop/trail/1 was deleted", []Change{del(8, "/kv/shop/trail/1")}},
 		{"not a record of the trail", []Change{put(8, "/kv/shop/trail/x", "x")}},
-		{"the record /kv/shop/trail/1 was written over", []Change{func() Change { c := put(8, "/kv/shop/trail/1", ""); c.Kv.Version = 2; return c }()}},
+		{"the record /kv/shop/trail/1 was overwritten", []Change{func() Change { c := put(8, "/kv/shop/trail/1", ""); c.Kv.Version = 2; return c }()}},
 	} {
 		rev := bad.changes[0].Kv.ModRevision
 		changes := slices.DeleteFunc(good(), func(c Change) bool { return c.Kv.ModRevision == rev })
@@ -260,15 +260,15 @@ func TestBadRunsAreCaught(t *testing.T) {
 		problem string
 	}{
 		"nobody called during it":     {fault(scenario.Kill, func(x *evidence) { x.attempts = nil }), faults, "kill of n1: the client made only 0 attempts"},
-		"nobody noticed it":           {fault(scenario.Kill, func(x *evidence) { x.attempts = x.attempts[3:] }), faults, "kill of n1: no call failed for it"},
-		"nobody noticed it there":     {fault(scenario.CutFollower, func(x *evidence) { x.attempts[0].Outcome = Done }), faults, "cut-follower of n1: no call failed for it"},
+		"nobody noticed it":           {fault(scenario.Kill, func(x *evidence) { x.attempts = x.attempts[3:] }), faults, "kill of n1: no call failed because of it"},
+		"nobody noticed it there":     {fault(scenario.CutFollower, func(x *evidence) { x.attempts[0].Outcome = Done }), faults, "cut-follower of n1: no call failed because of it"},
 		"they never agreed again":     {fault(scenario.Kill, func(x *evidence) { x.facts = x.facts[:5] }), faults, none + " kill"},
 		"a slow hand-over":            {fault(scenario.Resign, func(x *evidence) { x.facts[4].At = at(1100) }), back, "resign of token 2: n2 leads after 1.09s, later than 1s"},
 		"no successor":                {fault(scenario.Kill, func(x *evidence) { x.facts[4].Role = following }), back, "kill of token 2: nobody succeeded it"},
 		"the old leader leads on":     {fault(scenario.Cut, func(x *evidence) { x.facts[3].At = at(31) }), back, "n2 won (token 5) while n1 (token 2) still led"},
 		"the successor serves nobody": {fault(scenario.Cut, func(x *evidence) { x.attempts = x.attempts[:3] }), back, "cut of n1: no write was acknowledged within 9s"},
-		"a leader changes by itself":  {fault(scenario.CutFollower, nil), back, "n2 leads with token 5, though nothing had happened to the leader, n1"},
-		"a follower is sure too long": {fault(scenario.CutFollower, func(x *evidence) { x.facts[3].At = at(2600) }), back, "cut-follower of n1: it knew whom to follow for 2590 ms, longer than 2.5s"},
+		"a leader changes by itself":  {fault(scenario.CutFollower, nil), back, "n2 leads with token 5 although there was no fault of the leader, n1"},
+		"a follower is sure too long": {fault(scenario.CutFollower, func(x *evidence) { x.facts[3].At = at(2600) }), back, "cut-follower of n1: it followed for 2590 ms, longer than 2.5s"},
 		"an undocumented answer":      {fault(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.Internal }), (*evidence).checkAnswers, "0 (put) ended with"},
 		"nothing to put":              {fault(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.NotFound }), (*evidence).checkAnswers, "0 (put) ended with"},
 	} {

@@ -72,7 +72,7 @@ func (x *evidence) checkFaults() story.Verdict {
 			return a.Outcome != Done && (s.Action != scenario.CutFollower || a.Node == s.Participant)
 		}
 		if s.Action != scenario.Resign && s.count(failed) == 0 {
-			lack("no call failed for it")
+			lack("no call failed because of it")
 		}
 	}
 	for _, action := range faults {
@@ -90,7 +90,7 @@ func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
 	problems := story.Texts(oracle.InTime(h), oracle.I1(h))
 	for _, c := range scenario.Handovers(x.facts) {
 		if c.Action == "" {
-			problems = append(problems, fmt.Sprintf("%s leads with token %d, though nothing had happened to the leader, %s", c.To, c.NewToken, c.From))
+			problems = append(problems, fmt.Sprintf("%s leads with token %d although there was no fault of the leader, %s", c.To, c.NewToken, c.From))
 		}
 	}
 	spans := x.spans()
@@ -104,7 +104,7 @@ func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
 			return f.Kind == scenario.Status && f.Participant == s.Participant && f.Role == unknown && f.At.After(s.At)
 		})
 		if s.Action == scenario.CutFollower && lost >= 0 && x.facts[lost].At.Sub(s.At) > cfg.certain() {
-			problems = append(problems, fmt.Sprintf("%s of %s: it knew whom to follow for %s, longer than %v",
+			problems = append(problems, fmt.Sprintf("%s of %s: it followed for %s, longer than %v",
 				s.Action, s.Participant, story.Millis(x.facts[lost].At.Sub(s.At)), cfg.certain()))
 		}
 	}

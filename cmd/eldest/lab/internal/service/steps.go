@@ -117,7 +117,7 @@ func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
 		if err != nil {
 			return err
 		}
-		return p.awaitAttempts(ctx, follower.Name+" is called in vain", 1, func(a Attempt) bool {
+		return p.awaitAttempts(ctx, "a call through "+follower.Name+" fails", 1, func(a Attempt) bool {
 			return a.Outcome != Done && a.Node == follower.Name && a.Begin.After(since)
 		})
 	})
@@ -170,7 +170,7 @@ func (p *plan) succeeded(ctx context.Context, old *tenure) error {
 // awaitNeither blocks until a node reports that it neither leads nor follows, after it led or
 // followed in the tenure with the token, and returns since when.
 func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token) (since time.Time, err error) {
-	err = p.Await(ctx, node+" is neither leader nor follower", func(facts []scenario.Fact) bool {
+	err = p.Await(ctx, node+" neither leads nor follows", func(facts []scenario.Fact) bool {
 		was := scenario.Last(facts, func(f scenario.Fact) bool {
 			return f.Kind == scenario.Status && f.Participant == node && f.Token == token
 		})

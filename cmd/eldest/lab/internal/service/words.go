@@ -21,13 +21,13 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		switch {
 		case f.Role == scenario.Leading:
 			say(story.Green, "LEADS with token %d", f.Token)
-			l.Why = "it answers by itself, with a service made for this tenure; whatever it asks of etcd is guarded by its token"
+			l.Why = "it serves calls itself, with a service made for this tenure; all its requests to etcd are guarded by its token"
 		case f.Role == following:
 			say(story.Cyan, "follows %s, token %d", f.Leader, f.Token)
 			l.Why = "it forwards calls as they came, one hop and no more, and does not repeat them"
 		case before != "" && before != unknown: // the reason may change meanwhile
-			say(story.Yellow, "is neither leader nor follower: %s", f.Reason)
-			l.Why = "calls wait until it knows who leads, until their own deadline"
+			say(story.Yellow, "neither leads nor follows: %s", f.Reason)
+			l.Why = "calls wait until the leader is known, at most until their deadline"
 		}
 	case scenario.Acted:
 		if f.Action == scenario.Start {
@@ -41,7 +41,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		if f.OK {
 			answer = "it answers"
 		}
-		say(story.Dim, "asked %s for what takes a majority: %s", f.Member, answer)
+		say(story.Dim, "sent %s a request that requires a majority: %s", f.Member, answer)
 	case scenario.Exited:
 		if l.Rank = scenario.Seen; f.Code > 0 {
 			say(story.Red, "ended its process with exit code %d: %s", f.Code, f.Cause)
@@ -58,11 +58,11 @@ func (a Attempt) line() scenario.Line {
 	l := scenario.Line{Rank: scenario.Seen, Who: "client", Ink: story.Yellow, Once: a.Answer + " " + string(a.Outcome)}
 	if a.NotSent {
 		l.Once = "not sent" // with any method
-		l.Text = fmt.Sprintf("%s through %s: nobody listens at its port, nothing was sent", a.Method, a.Node)
+		l.Text = fmt.Sprintf("%s through %s: no process listens at its port, nothing was sent", a.Method, a.Node)
 		l.Why = "a node's port is closed with its process, until the next one listens; other nodes take calls meanwhile"
 		return l
 	}
-	certainty := map[Outcome]string{Open: "whether it was done is open", Refused: "it was not done", Failed: "nothing was read"}[a.Outcome]
+	certainty := map[Outcome]string{Open: "the outcome is unknown", Refused: "it was not applied", Failed: "nothing was read"}[a.Outcome]
 	l.Text = fmt.Sprintf("%s through %s: %s, %s", a.Method, a.Node, a.Answer, certainty)
 	// The text is gRPC's or this module's; it should not have control characters.
 	l.More = strings.Map(func(r rune) rune {

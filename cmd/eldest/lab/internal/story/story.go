@@ -77,7 +77,7 @@ type Verdict struct {
 // succeed.
 func Judge(name string, material int, problems []string, detail string, args ...any) Verdict {
 	if material == 0 {
-		problems = append(problems, "nothing happened that could have been checked")
+		problems = append(problems, "there was nothing to check")
 	}
 	return Verdict{Name: name, OK: len(problems) == 0, Detail: fmt.Sprintf(detail, args...), Problems: problems}
 }

@@ -49,11 +49,11 @@ func sayRange(r *etcdserverpb.RangeRequest, n names) string {
 
 func sayPut(r *etcdserverpb.PutRequest, n names) string {
 	return list(key(r.Key, n)+" = "+value(r.Value, n), when(r.Lease != 0, "lease "+n.lease(r.Lease)),
-		when(r.PrevKv, "with what was before"), when(r.IgnoreValue, "value as it is"), when(r.IgnoreLease, "lease as it is"))
+		when(r.PrevKv, "with previous value"), when(r.IgnoreValue, "value unchanged"), when(r.IgnoreLease, "lease unchanged"))
 }
 
 func sayDelete(r *etcdserverpb.DeleteRangeRequest, n names) string {
-	return list(span(r.Key, r.RangeEnd, n), when(r.PrevKv, "with what was before"))
+	return list(span(r.Key, r.RangeEnd, n), when(r.PrevKv, "with previous value"))
 }
 
 // sayKey formats a key with the fields that are set.

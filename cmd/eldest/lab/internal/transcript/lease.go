@@ -11,7 +11,7 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 // ttl formats a TTL; etcd returns 0 or less for a lease that does not exist.
 func ttl(seconds int64) string {
 	if seconds <= 0 {
-		return "ttl " + decimal(seconds) + ": gone"
+		return "ttl " + decimal(seconds) + ": lease not found"
 	}
 	return "ttl " + decimal(seconds) + "s"
 }

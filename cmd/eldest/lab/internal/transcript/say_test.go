@@ -79,7 +79,7 @@ func TestLive(t *testing.T) {
 			{Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: &etcdserverpb.RangeResponse{}}},
 		}}, `Txn then, r3; Put; Range no key`},
 		"grant":   {"Lease/LeaseGrant", wiretap.Answer, &etcdserverpb.LeaseGrantResponse{ID: 255, TTL: 60}, `LeaseGrant ff ttl 60s`},
-		"gone":    {"Lease/LeaseKeepAlive", wiretap.Answer, &etcdserverpb.LeaseKeepAliveResponse{ID: 255}, `LeaseKeepAlive ff ttl 0: gone`},
+		"gone":    {"Lease/LeaseKeepAlive", wiretap.Answer, &etcdserverpb.LeaseKeepAliveResponse{ID: 255}, `LeaseKeepAlive ff ttl 0: lease not found`},
 		"left":    {"Lease/LeaseTimeToLive", wiretap.Answer, &etcdserverpb.LeaseTimeToLiveResponse{ID: 255, TTL: 41, GrantedTTL: 60, Keys: [][]byte{[]byte("k")}}, `LeaseTimeToLive ff granted 60s, 41s remaining; "k"`},
 		"compact": {"KV/Compact", wiretap.Request, &etcdserverpb.CompactionRequest{Revision: 4}, `Compact at r4`},
 		"create": {"Watch/Watch", wiretap.Request, &etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{

@@ -20,7 +20,7 @@ func sayCreate(r *etcdserverpb.WatchCreateRequest, name string, requireLeader bo
 	return []string{list(name+span(r.Key, r.RangeEnd, n), from,
 		when(without(etcdserverpb.WatchCreateRequest_NOPUT), "no puts"),
 		when(without(etcdserverpb.WatchCreateRequest_NODELETE), "no deletions"),
-		when(r.PrevKv, "with what was before"), when(r.ProgressNotify, "with progress"), when(r.Fragment, "in fragments"),
+		when(r.PrevKv, "with previous value"), when(r.ProgressNotify, "with progress"), when(r.Fragment, "in fragments"),
 		when(requireLeader, "require leader"))}
 }
 

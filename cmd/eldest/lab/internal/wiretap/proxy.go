@@ -46,7 +46,7 @@ type Proxy struct {
 }
 
 // errTorn ends the calls that lost a message while their lane was partitioned.
-var errTorn = errors.New("wiretap: the connection was cut off, and something was lost")
+var errTorn = errors.New("wiretap: the lane was partitioned, and a message was lost")
 
 // Start listens on a free port of 127.0.0.1. It sends nothing to etcd; the first call shows whether
 // etcd is available. The caller must Close the proxy.

@@ -35,7 +35,7 @@ type members struct {
 // unix:path. Either all are reached with TLS or none is.
 func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 	if len(endpoints) == 0 {
-		return nil, fmt.Errorf("%w: there are none", ErrInvalid)
+		return nil, fmt.Errorf("%w: none given", ErrInvalid)
 	}
 	m := &members{creds: insecure.NewCredentials()}
 	secure := 0
@@ -69,7 +69,7 @@ func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 	case secure == 0:
 		return m, nil
 	case secure < len(endpoints):
-		return nil, fmt.Errorf("%w: some are https and some are not", ErrInvalid)
+		return nil, fmt.Errorf("%w: https and other endpoints are mixed", ErrInvalid)
 	case config == nil:
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}

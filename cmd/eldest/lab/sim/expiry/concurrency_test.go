@@ -30,7 +30,7 @@ func session(w *rig.World, cli *clientv3.Client, ttl int, opts ...concurrency.Se
 	return s
 }
 
-// revocations counts those that a client sends.
+// revocations counts the revocations that a client sends.
 type revocations struct {
 	clientv3.Lease
 	sent atomic.Int32
@@ -41,8 +41,8 @@ func (r *revocations) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv
 	return r.Lease.Revoke(ctx, id)
 }
 
-// A session that has lost its lease leaves it to those who took it over, also where what it
-// sends arrives.
+// A session that has lost its lease does not revoke it, because another session may have taken it
+// over; not even if its requests still arrive.
 //
 // Broken by revoking a lease that was lost.
 func TestLeaseIsLeftToOthers(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLeaseIsLeftToOthers(t *testing.T) {
 		sent := &revocations{Lease: host.Client.Lease}
 		host.Client.Lease = sent
 		var lost, heirs []*concurrency.Session
-		for i := range 400 { // what is sent at the end of one would be a matter of luck
+		for i := range 400 { // with only a few, it would be chance whether one sends a revocation
 			time.Sleep(2 * time.Millisecond) // so that each has a deadline of its own
 			lost = append(lost, session(w, host.Client, ttl))
 			if i%40 == 0 {
@@ -73,10 +73,9 @@ func TestLeaseIsLeftToOthers(t *testing.T) {
 	})
 }
 
-// What is asked of a session that was lost is refused here, whatever etcd still knows of
-// its lease.
+// Calls on a session that was lost are refused locally, whether or not etcd still has its lease.
 //
-// Broken by a session that outlives its deadline, or that asks etcd after it.
+// Broken by a session that outlives its deadline, or that sends requests to etcd after it.
 func TestLostSession(t *testing.T) {
 	const ttl = 8
 	rig.Run(t, func(w *rig.World) {
@@ -101,7 +100,7 @@ func TestLostSession(t *testing.T) {
 		err = take(w, waiting, "the end of the waiter's campaign")
 		require.ErrorIs(w.T, err, concurrency.ErrElectionNotLeader)
 		require.ErrorIs(w.T, err, eldest.ErrSessionLost)
-		host.Heal() // the lease lives still: nobody is told so
+		host.Heal() // the lease still exists, which no call reports
 		left, err := others.TimeToLive(ctx, s.Lease())
 		require.NoError(w.T, err)
 		require.GreaterOrEqual(w.T, left.TTL, int64(0), "INVALID: etcd knows nothing of the lease any more")
@@ -116,13 +115,13 @@ func TestLostSession(t *testing.T) {
 	})
 }
 
-// unconfirmed counts the leases that are taken up and closed without an answer: a process
-// remembers what it has sent, also where tests run again.
+// unconfirmed counts the leases that are taken up and closed without an answer: a process keeps a
+// record of what it has sent, also when tests run again.
 var unconfirmed atomic.Int64
 
-// A lease that nobody confirms is given up after five seconds, as in etcd's package.
+// A lease that etcd does not confirm is given up after five seconds, as in etcd's package.
 //
-// Broken by a session that waits until its lease is known.
+// Broken by a session that waits until its lease is confirmed.
 func TestTakeUpIsBounded(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		host := w.Host("a")

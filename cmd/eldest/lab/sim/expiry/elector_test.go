@@ -21,7 +21,7 @@ import (
 
 const electionName = "election"
 
-// config is that of a node on a host.
+// config returns the configuration of a node on a host.
 func config(host *rig.Host, ttl time.Duration) elector.Config {
 	return elector.Config{
 		Election: electionName, NodeID: host.Name, Address: host.Name + ":1", Source: elector.Always(elector.Client(host.Client)),
@@ -37,8 +37,8 @@ func queued(w *rig.World, host *rig.Host) int {
 	return len(queue)
 }
 
-// Requirement 42: a lead function that ignores the end of Run keeps the key for Config.Drain,
-// with the lease renewed; then the lease is left to its deadline and Run returns without it.
+// Requirement 42: if a lead function ignores the end of Run, its key is kept for Config.Drain, with the
+// lease renewed; then the lease is left to its deadline and Run returns before the function does.
 //
 // Broken by a Run that does not wait, and by a lease that is not renewed meanwhile or that is
 // renewed for ever.
@@ -85,10 +85,10 @@ func TestRequirement42StuckAtTheEndOfRun(t *testing.T) {
 	})
 }
 
-// Requirement 36: the pauses before the next candidacy grow with each lead function that
-// returns, and begin anew after a tenure of Config.Stable.
+// Requirement 36: the pauses before the next candidacy grow with each lead function that returns,
+// and start from the beginning after a tenure of Config.Stable.
 //
-// Broken by an attempt that is never forgotten, and by one that is forgotten too soon.
+// Broken by an attempt count that is never reset, and by one that is reset too soon.
 func TestRequirement36Backoff(t *testing.T) {
 	const stable = 30 * time.Second
 	rig.Run(t, func(w *rig.World) {
@@ -130,8 +130,8 @@ func TestRequirement36Backoff(t *testing.T) {
 	})
 }
 
-// A codec of the user's that panics ends Run with its panic, and the session with Run: nobody
-// goes on renewing the lease.
+// If a codec of the user panics, Run ends with its panic, and the session ends with Run: the lease
+// is not renewed any more.
 //
 // Broken by a round that does not end its session then.
 func TestPanickingCodec(t *testing.T) {

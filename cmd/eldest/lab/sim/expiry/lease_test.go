@@ -18,7 +18,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// counting counts what is asked of etcd for a lease.
+// counting counts the requests to etcd for a lease.
 type counting struct {
 	*clientv3.Client
 	grants, renewals atomic.Int32
@@ -34,10 +34,10 @@ func (c *counting) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*cli
 	return c.Client.KeepAliveOnce(ctx, id)
 }
 
-// A lease of three seconds is held for five minutes by one grant, and a renewal at each
-// quarter of it.
+// A lease of three seconds is held for five minutes by one grant, and a renewal at each quarter of
+// its TTL.
 //
-// Broken by a session that renews too seldom, or more often than it says.
+// Broken by a session that renews too seldom, or more often than configured.
 func TestHeldForAHundredTTLs(t *testing.T) {
 	const ttl, long = 3 * time.Second, 5 * time.Minute
 	rig.Run(t, func(w *rig.World) {
@@ -56,8 +56,8 @@ func TestHeldForAHundredTTLs(t *testing.T) {
 	})
 }
 
-// G3: nobody renews any more, and the tenure ends here, at the deadline, before the lease can
-// there. What is asked of it afterwards is refused for the session's end, not the tenure's.
+// G3: when no renewal succeeds any more, the tenure ends locally, at the deadline, before the lease
+// can end in etcd. Later calls on it fail because of the session's end, not the tenure's.
 //
 // Broken by a tenure that does not end with its session, and by a session without a deadline.
 func TestTenureEndsByTheDeadline(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTenureEndsByTheDeadline(t *testing.T) {
 	})
 }
 
-// turnTTL is the TTL of those who take turns.
+// turnTTL is the TTL of the participants that take turns.
 const turnTTL = 2 * time.Second
 
 // participant is one of two that take turns: a session and a candidate for each.
@@ -100,7 +100,7 @@ type participant struct {
 	candidate *election.Candidate
 }
 
-// stand opens a session and queues.
+// stand opens a session and registers.
 func stand(w *rig.World, host *rig.Host, late time.Duration) *participant {
 	w.T.Helper()
 	p := &participant{host: host}
@@ -108,8 +108,8 @@ func stand(w *rig.World, host *rig.Host, late time.Duration) *participant {
 		Lease: host.Client,
 		Options: lease.Options{
 			TTL: turnTTL,
-			// Patient enough to take in the delayed replies: those of a second are older
-			// than what the deadline can bear, and must not move it.
+			// Long enough to receive the delayed replies: those of a second are older than the deadline
+			// allows, and must not extend it.
 			Renewal: func(ttl time.Duration) lease.Renewal {
 				return lease.Renewal{Every: ttl / 4, Timeout: late + ttl/4}
 			},
@@ -123,7 +123,7 @@ func stand(w *rig.World, host *rig.Host, late time.Duration) *participant {
 	return p
 }
 
-// leave ends a participant in an orderly way, as far as it has not lost its session.
+// leave ends a participant in an orderly way, unless it has lost its session.
 func (p *participant) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -131,11 +131,10 @@ func (p *participant) leave(ctx context.Context) {
 	_ = p.session.Close(ctx)
 }
 
-// 201 rounds of cutting the leader off, with a TTL of 2 s and replies that are delayed by
-// nothing, 200 ms or 1 s: the leading context has ended when the successor wins, by its own
-// timer, and by the margin before where nothing of the old leader gets through. Fails when
-// the deadline is counted from the receipt of a reply, as etcd's own client does, or when no
-// margin is left for the clocks.
+// 201 rounds of partitioning the leader, with a TTL of 2 s and replies that are delayed by nothing,
+// 200 ms or 1 s: the leading context has ended when the successor wins, by its own timer, and by
+// the margin earlier if no request of the old leader arrives. Fails if the deadline is counted from
+// the receipt of a reply, as etcd's own client does, or if no margin is left for the clocks.
 func TestCutLeader200Times(t *testing.T) {
 	const rounds = 67
 	margin := max(turnTTL/10, lease.MinMargin)
@@ -151,8 +150,8 @@ func TestCutLeader200Times(t *testing.T) {
 					waiter := stand(w, idle, late)
 					ended := moment(w, tenure.Done())
 					leader.host.Delay(rig.In, late)
-					// The cut meets any phase of a renewal: it comes at a random time within two
-					// periods and a reply's delay.
+					// The cut comes at a random time within two periods and a reply's delay, so
+					// that it meets any phase of a renewal.
 					select {
 					case <-time.After(time.Duration(random.Int64N(int64(turnTTL/2 + late)))):
 					case <-tenure.Done():
@@ -167,14 +166,14 @@ func TestCutLeader200Times(t *testing.T) {
 					cancel()
 					require.NoError(w.T, err)
 					won, what := w.Now(), fmt.Sprintf("round %d, cut %v", round, way)
-					// The context, which ends by itself, and not what asks the clock.
+					// The context, which ends by itself, and not a method that reads the clock.
 					require.Error(w.T, tenure.Context().Err(), "%s: the old leading context lives at the successor's win", what)
 					require.Greater(w.T, next.Token(), tenure.Token(), "G2")
 					synctest.Wait()
 					switch {
-					case !led: // the delayed replies have cost it the lease
+					case !led: // it lost the lease because of the delayed replies
 						uncut++
-					case way == rig.In: // its revocation gets through, and the win follows
+					case way == rig.In: // its revocation arrives, and the win follows
 						replies++
 					default:
 						both++

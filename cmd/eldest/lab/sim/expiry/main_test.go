@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a session on the clock of the bubble, of which CLOCK_BOOTTIME knows nothing.
+// open opens a session on the clock of the bubble, because CLOCK_BOOTTIME is not virtual.
 func open(w *rig.World, cfg lease.Config) *lease.Session {
 	w.T.Helper()
 	cfg.Clock = lease.Monotonic()
@@ -23,8 +23,8 @@ func open(w *rig.World, cfg lease.Config) *lease.Session {
 	return s
 }
 
-// patience bounds each wait: virtual time costs nothing, but what never comes would be waited
-// for without end, because leases are renewed meanwhile.
+// patience limits each wait: virtual time costs nothing, but a wait for something that never comes
+// would not end, because leases are renewed meanwhile.
 const patience = 5 * time.Minute
 
 // take waits for a value.
@@ -39,7 +39,7 @@ func take[T any](w *rig.World, from <-chan T, what string) T {
 	}
 }
 
-// moment returns when a channel is closed, once it is.
+// moment returns a channel that delivers the instant at which closed is closed.
 func moment(w *rig.World, closed <-chan struct{}) <-chan time.Duration {
 	at := make(chan time.Duration, 1)
 	go func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// change alters the weather and wakes every reader to see it.
+// change changes the conditions of the network and wakes every reader to notice it.
 func (h *Host) change(way Way, f func(*weather)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -25,8 +25,8 @@ func (h *Host) change(way Way, f func(*weather)) {
 	}
 }
 
-// Cut holds everything in the given direction from now on: a black hole. What
-// was written arrives when the cut heals.
+// Cut holds everything in the given direction from now on, like a black hole. Everything that was
+// written arrives when the cut heals.
 func (h *Host) Cut(way Way) { h.change(way, func(w *weather) { w.held = true }) }
 
 // Heal ends cuts, delays and losses in both directions.
@@ -34,9 +34,9 @@ func (h *Host) Heal() {
 	h.change(Both, func(w *weather) { w.held, w.delay, w.loss = false, h.trip, 0 })
 }
 
-// Hurry lets all that is still under way arrive as soon as good weather lets it: without
-// it, what was sent into a delay arrives late, and whatever is sent behind it on the same
-// connection, although the delay was healed long ago.
+// Hurry makes everything in flight arrive within the normal delay: without it, what was sent during
+// a delay arrives late, and so does everything sent behind it on the same connection, although the
+// delay was healed long ago.
 func (h *Host) Hurry() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -50,13 +50,12 @@ func (h *Host) Hurry() {
 	}
 }
 
-// Settle sets how long each direction takes in good weather, from now on; 0
-// before.
+// Settle sets the normal delay of each direction, from now on; it is 0 before.
 func (h *Host) Settle(trip time.Duration) {
 	h.change(Both, func(w *weather) { w.delay, h.trip = trip, trip })
 }
 
-// Delay adds d to whatever is written in the given direction from now on.
+// Delay adds d to the delay of everything that is written in the given direction from now on.
 func (h *Host) Delay(way Way, d time.Duration) {
 	h.change(way, func(w *weather) { w.delay = h.trip + d })
 }
@@ -76,12 +75,12 @@ func (h *Host) Reset() int {
 	return len(h.conns)
 }
 
-// afterglow is how long after the last bytes the server learns of a drop.
+// afterglow is how long after the last bytes the server is notified of a drop.
 const afterglow = 50 * time.Millisecond
 
-// Drop breaks every connection of the host at its own end only: what is under
-// way still arrives at the server, late, and is done there, while the client has
-// dialled again and gone on. It returns how many there were.
+// Drop breaks every connection of the host at its own end only: requests in flight still arrive at
+// the server, late, and are executed there, while the client has dialled again and continued. It
+// returns how many connections there were.
 func (h *Host) Drop() int {
 	h.mu.Lock()
 	h.tearLocked()
@@ -94,10 +93,9 @@ func (h *Host) Drop() int {
 	return len(open)
 }
 
-// Unplug takes the host off the network for ever without a word to the server,
-// which goes on believing in its connections: power failure. The processes on
-// the host do not notice either; whoever plays them must stop them and then
-// call [Host.Kill].
+// Unplug disconnects the host from the network for ever without notifying the server, which keeps
+// its connections: a power failure. The processes on the host are not notified either; the caller
+// must stop them and then call [Host.Kill].
 func (h *Host) Unplug() { h.change(Both, func(w *weather) { w.dead = true }) }
 
 // Kill unplugs the host and closes its client, so that nothing of it is left.
@@ -115,40 +113,38 @@ func (h *Host) Kill() {
 	_ = h.Client.Close()
 }
 
-// Effects are the proof that the weather was more than a forecast.
+// Effects prove that the conditions of a host took effect.
 type Effects struct {
-	Held, Late int // bytes that met a cut, or a delay
+	Held, Late int // bytes that were held by a cut, or delayed
 	Starved    int // times that a goroutine waited for a processor
-	Resent     int // times that a packet was sent again
+	Resent     int // times that a packet was retransmitted
 }
 
-// Effects returns what the host has met so far.
+// Effects returns the effects on the host so far.
 func (h *Host) Effects() Effects {
 	return Effects{int(h.held.Load()), int(h.late.Load()), int(h.starved.Load()), int(h.resent.Load())}
 }
 
-// Freeze stops the process on the host as SIGSTOP does, as far as the network can
-// tell: nothing leaves and nothing is taken in until [Host.Thaw], whatever heals
-// meanwhile, and then everything at once. What the network cannot do is to stop
-// timers and to let clocks run on: whoever plays the process gives it a clock that
-// stands still meanwhile and jumps at the end, which is what stopped timers make of
-// it.
+// Freeze stops the process on the host as SIGSTOP does, as far as the network is concerned: nothing
+// leaves and nothing is received until [Host.Thaw], whatever heals meanwhile, and then everything
+// at once. Freeze cannot stop the process's timers: the caller must give the process a clock that
+// stops meanwhile and jumps at the end, which has the same effect as stopped timers.
 func (h *Host) Freeze() {
 	h.change(Both, func(*weather) { h.frozen = true })
 }
 
-// Thaw lets a frozen host go on.
+// Thaw ends a freeze.
 func (h *Host) Thaw() {
 	h.change(Both, func(*weather) { h.frozen = false })
 }
 
-// patience is how long TCP waits before it sends a lost packet again the first time;
-// it doubles with each loss of the same packet. Here the fourth time gets through.
+// patience is how long TCP waits before it retransmits a lost packet for the first time; it doubles
+// with each loss of the same packet. Here the fourth retransmission succeeds.
 const patience = 200 * time.Millisecond
 
-// Lossy makes packets of the given direction get lost with probability p from now on,
-// drawn from rng. TCP sends them again, later and later, and what was sent after them
-// waits: a loss is a delay that comes and goes. [Host.Heal] ends it.
+// Lossy makes packets of the given direction get lost with probability p from now on, drawn from
+// rng. TCP retransmits them, later and later, and what was sent after them waits: a loss is a delay
+// that comes and goes. [Host.Heal] ends it.
 func (h *Host) Lossy(way Way, p float64, rng *rand.Rand) {
 	h.mu.Lock()
 	h.luck = rng

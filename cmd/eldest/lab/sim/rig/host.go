@@ -29,24 +29,23 @@ type Host struct {
 
 	mu      sync.Mutex
 	out, in weather
-	trip    time.Duration   // delay of each direction in good weather
+	trip    time.Duration   // normal delay of each direction
 	conns   map[*conn]*conn // client's end to server's end, while the client's is open
 	ends    map[*conn]bool  // server's ends that are open
-	changed chan struct{}   // closed and renewed at each change of the weather
-	hurried chan struct{}   // the same, when what is under way is hurried
+	changed chan struct{}   // closed and renewed at each change of the conditions
+	hurried chan struct{}   // the same, at each Hurry
 	torn    chan struct{}   // the same, when connections break
 	traps   []*Trap
-	hunger  time.Duration // longest wait for a processor; 0: there is no want of it
+	hunger  time.Duration // longest wait for a processor; 0: no wait
 	dice    *rand.Rand    // for hunger
-	fed     chan struct{} // closed when it starves no more
+	fed     chan struct{} // closed when it no longer starves
 	luck    *rand.Rand    // for losses of packets
 	frozen  bool
 	killed  bool
 }
 
-// Host adds a host with a connected client. Dialling is lazy, as always in
-// clientv3: a host can be made while the server is down, unless authentication is
-// on, where a client begins by asking for a token.
+// Host adds a host with a connected client. Dialling is lazy, as always in clientv3: a host can be
+// made while the server is down, unless authentication is on: then a client first requests a token.
 func (w *World) Host(name string) *Host {
 	h := &Host{
 		Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{},
@@ -73,9 +72,9 @@ func (w *World) Host(name string) *Host {
 type weather struct {
 	delay time.Duration // added to each write, order kept
 	trip  time.Duration // the part of the delay that is always there
-	held  bool          // nothing arrives until let go; nothing is lost
-	loss  float64       // probability that a packet has to be sent again
-	dead  bool          // the host is gone: nothing arrives, ever
+	held  bool          // nothing arrives until it is released; nothing is lost
+	loss  float64       // probability that a packet must be retransmitted
+	dead  bool          // the host is dead: nothing arrives, ever
 }
 
 // Way is a direction of a host's network, seen from the host.
@@ -90,8 +89,8 @@ const (
 
 func (w Way) String() string { return [...]string{"", "out", "in", "both"}[w] }
 
-// dial connects to the server through the host's network; a handshake needs
-// both directions, so a cut of either hangs it until the cut heals or ctx ends.
+// dial connects to the server through the host's network; a handshake needs both directions, so a
+// cut of either blocks it until the cut heals or ctx ends.
 func (h *Host) dial(ctx context.Context, _ string) (net.Conn, error) {
 	for {
 		h.mu.Lock()
@@ -102,7 +101,7 @@ func (h *Host) dial(ctx context.Context, _ string) (net.Conn, error) {
 		if !blocked {
 			timer := time.NewTimer(trip)
 			defer timer.Stop()
-			there, changed = timer.C, nil // what is under way takes as long as it did when it was sent
+			there, changed = timer.C, nil // a handshake in flight keeps the delay that it began with
 		}
 		select {
 		case <-there:
@@ -156,11 +155,11 @@ func (h *Host) hangUp() {
 	ends := slices.Collect(maps.Keys(h.ends))
 	h.mu.Unlock()
 	for _, server := range ends {
-		_ = server.Close() // asks for the host's weather
+		_ = server.Close() // reads the host's conditions
 	}
 }
 
-// untilTorn is closed when the host's connections break.
+// untilTorn returns a channel that is closed when the host's connections break.
 func (h *Host) untilTorn() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// chunk is what one Write put on the wire, and when it arrives.
+// chunk is the data of one Write, and when it arrives.
 type chunk struct {
 	data []byte
 	at   time.Time
 }
 
-// link is one direction of a connection. Like TCP it never loses or reorders
-// bytes: a direction that is held keeps what was written and delivers it, late,
-// when it is let go. Only a reset or the death of the host loses bytes.
+// link is one direction of a connection. Like TCP it never loses or reorders bytes: a direction
+// that is held keeps what was written and delivers it, late, when it is released. Only a reset or
+// the death of the host loses bytes.
 type link struct {
-	host *Host // whose conditions are asked at each use
+	host *Host // whose conditions are read at each use
 	way  Way
 
 	mu     sync.Mutex
 	queue  []chunk
 	last   time.Time // arrival of the newest chunk; later ones never overtake it
-	ended  bool      // the writer closed; the reader sees EOF behind the queue
+	ended  bool      // the writer closed; the reader gets EOF after the queue
 	endAt  time.Time
-	broken bool          // reset: both sides see it at once
-	deaf   bool          // the reader closed; the writer learns it from its own reads only
+	broken bool          // reset: both sides are notified at once
+	deaf   bool          // the reader closed; the writer is notified in its own reads only
 	wake   chan struct{} // one slot; there is one reader at a time
 }
 
@@ -35,7 +35,7 @@ func newLink(h *Host, way Way) *link {
 	return &link{host: h, way: way, wake: make(chan struct{}, 1)}
 }
 
-// poke wakes the reader to look again.
+// poke wakes the reader to check again.
 func (l *link) poke() {
 	select {
 	case l.wake <- struct{}{}:
@@ -43,7 +43,7 @@ func (l *link) poke() {
 	}
 }
 
-// write never blocks: the wire is as long as it has to be.
+// write never blocks: the queue is unlimited.
 func (l *link) write(p []byte) (int, error) {
 	w := l.host.weather(l.way)
 	if w.loss > 0 {
@@ -93,8 +93,8 @@ func (l *link) read(p []byte) (int, error) {
 	}
 }
 
-// tryRead returns bytes or an error if there is one now, or else how long to
-// wait for the next thing to happen by itself; 0 means until woken.
+// tryRead returns bytes or an error if there is one now, or else the time to the next event that
+// happens by itself; 0 means until woken.
 func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	w := l.host.weather(l.way)
 	l.mu.Lock()
@@ -129,7 +129,7 @@ func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	return 0, 0, nil
 }
 
-// hurry has nothing that is under way arrive later than a trip from now.
+// hurry makes everything in flight arrive within trip.
 func (l *link) hurry(trip time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *link) hurry(trip time.Duration) {
 // end closes the writer's side: what is queued still arrives.
 func (l *link) end() { l.endAfter(0) }
 
-// endAfter lets the end arrive a while after the last of the queue.
+// endAfter makes the end arrive d after the last bytes of the queue.
 func (l *link) endAfter(d time.Duration) {
 	w := l.host.weather(l.way)
 	l.mu.Lock()
@@ -168,9 +168,9 @@ func (l *link) endAfter(d time.Duration) {
 	l.poke()
 }
 
-// shut closes the reader's side. The writer's writes vanish from now on: failing
-// them would be faster than any network, and gRPC spins on a connection that
-// cannot be written and does not end when read.
+// shut closes the reader's side. The writer's data is dropped from now on: failing the writes would
+// be faster than any network, and gRPC spins on a connection that cannot be written and does not
+// end when read.
 func (l *link) shut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,8 +209,8 @@ func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
 func (c *conn) LocalAddr() net.Addr         { return c.local }
 func (c *conn) RemoteAddr() net.Addr        { return c.remote }
 
-// Close ends the sending side, so that the peer sees the end of the stream
-// when the network lets it through, and the receiving side at once.
+// Close ends the sending side, so that the peer receives the end of the stream when the network
+// allows it, and the receiving side at once.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.out.end()

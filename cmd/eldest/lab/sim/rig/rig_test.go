@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// host is one on which a request has been made already.
+// host is a host that has made a request already.
 type host struct {
 	*rig.Host
 	w *rig.World
@@ -53,9 +53,9 @@ func (h host) fails(key string, patience time.Duration, target error) {
 	require.ErrorIs(h.w.T, err, target)
 }
 
-// written reports whether the store has the key, whatever any client was told.
+// written reports whether the store has the key, independently of the clients' replies.
 func (h host) written(key string) bool {
-	time.Sleep(10 * time.Millisecond) // for what goes on at this instant
+	time.Sleep(10 * time.Millisecond) // for everything that happens at this instant
 	return len(h.w.Server.Tap.Live(key, key+"\x00")) > 0
 }
 
@@ -63,7 +63,7 @@ func isPut(method string, _ any) bool { return strings.HasSuffix(method, "/Put")
 
 func dice() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// Minutes of a lease's life pass in milliseconds, and a crash expires it.
+// Minutes of a lease's life pass in milliseconds, and the lease of a crashed client expires.
 func TestVirtualTime(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		ctx, h, admin := context.Background(), w.Host("a"), w.Host("admin")
@@ -85,9 +85,9 @@ func TestVirtualTime(t *testing.T) {
 	})
 }
 
-// What each way of a cut holds back, and that healing delivers it.
+// Each kind of cut holds bytes, and healing delivers them.
 func TestCut(t *testing.T) {
-	for way, done := range map[rig.Way]bool{rig.Both: false, rig.Out: false, rig.In: true} { // done although the client is not told
+	for way, done := range map[rig.Way]bool{rig.Both: false, rig.Out: false, rig.In: true} { // done although the client gets no reply
 		rig.Run(t, func(w *rig.World) {
 			h := add(w, "a")
 			h.Cut(way)
@@ -101,7 +101,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A delay takes as long as it says, in its direction only, and ends.
+// A delay takes as long as configured, in its direction only, and ends.
 func TestDelay(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		h := add(w, "a")
@@ -113,7 +113,7 @@ func TestDelay(t *testing.T) {
 		h.Heal()
 		require.Equal(w.T, 2*time.Millisecond, h.puts("k", time.Second))
 
-		// What is under way stays late, and all behind it, unless it is hurried.
+		// Bytes in flight stay late, and so do all behind them, unless they are hurried.
 		h.Delay(rig.Out, time.Minute)
 		h.fails("late", time.Second, context.DeadlineExceeded)
 		h.Heal()
@@ -123,7 +123,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// A dropped connection's last request is done late, while a new one works.
+// A dropped connection's last request is executed late, while a new one works.
 func TestDrop(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		h := add(w, "a")
@@ -131,7 +131,7 @@ func TestDrop(t *testing.T) {
 		h.fails("late", 10*time.Millisecond, context.DeadlineExceeded)
 		require.Equal(w.T, 1, h.Drop())
 		h.Heal()
-		time.Sleep(10 * time.Millisecond) // for the client to see it
+		time.Sleep(10 * time.Millisecond) // for the client to notice it
 		h.puts("after", time.Second)
 		require.False(w.T, h.written("late"))
 		time.Sleep(3 * time.Second)
@@ -153,9 +153,9 @@ func TestUnplugAndReset(t *testing.T) {
 	})
 }
 
-// A trap before a request keeps it from being done, one behind its reply keeps the
-// reply from being seen, which is handed over even when the request's context has ended; one that loses the reply leaves
-// the request done, and the client does not know. Each takes effect once.
+// A trap before a request prevents its execution. A trap at its reply delays the reply, which is
+// delivered even if the request's context has ended; one that loses the reply leaves the request
+// executed, and the client gets no reply. Each takes effect once.
 func TestTrap(t *testing.T) {
 	for name, c := range map[string]struct {
 		trap  rig.Trap
@@ -187,8 +187,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// A frozen host sends nothing and takes nothing in, whatever heals; then everything
-// is there at once.
+// A frozen host sends and receives nothing, whatever heals; then everything arrives at once.
 func TestFreeze(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		h := add(w, "a")
@@ -204,7 +203,7 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
-// A starving host takes longer, one that starves no more does not. Lost packets come late and in order, and none is missing.
+// A starving host takes longer, until that ends. Lost packets come late and in order, and none is missing.
 func TestStarveAndLossy(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		h := add(w, "a")
@@ -222,15 +221,15 @@ func TestStarveAndLossy(t *testing.T) {
 		require.Greater(w.T, h.Effects().Resent, 20)
 		require.GreaterOrEqual(w.T, w.Now()-begun, 20*200*time.Millisecond)
 		h.Heal()
-		// What got lost before, an acknowledgement of the connection perhaps, still comes
-		// late, and what is sent now waits behind it.
+		// A packet that was lost before, such as an acknowledgement of the connection, still
+		// arrives late, and what is sent now waits behind it.
 		time.Sleep(4 * time.Second)
 		require.Zero(w.T, h.puts("k", time.Minute))
 	})
 }
 
-// The server keeps its data over restarts, and the tap sees every change once,
-// with the create revision of what was deleted, compactions notwithstanding.
+// The server keeps its data over restarts, and the tap records every change once, with the create
+// revision of what was deleted, in spite of compactions.
 func TestRestartAndTap(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		ctx, h := w.T.Context(), add(w, "a")
@@ -259,8 +258,8 @@ func TestRestartAndTap(t *testing.T) {
 	})
 }
 
-// While the alarm is up, nothing can be put, deletions go on. A watch that was cut off while a compaction overtook it
-// is told so. The refusals count.
+// While the alarm is active, puts fail and deletions succeed. A watch that was partitioned while a
+// compaction overtook it receives that error. The refusals are counted.
 func TestRefusals(t *testing.T) {
 	rig.Run(t, func(w *rig.World) {
 		h, admin := add(w, "a"), add(w, rig.Admin)
@@ -285,8 +284,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// With authentication, a token that nobody used for its time is refused, and the
-// client gets another; keys outside the ranges are the administrator's alone.
+// With authentication, a token that was not used for its lifetime is refused, and the client gets
+// another; only the administrator may use keys outside the ranges.
 func TestTokens(t *testing.T) {
 	rig.RunWith(t, rig.Options{Tokens: 2 * time.Second, Ranges: [][2]string{{"before", "before\x00"}}}, func(w *rig.World) {
 		h, admin := add(w, "a"), add(w, rig.Admin)
@@ -298,7 +297,7 @@ func TestTokens(t *testing.T) {
 		require.Equal(w.T, 1, w.Server.Refusals()[rig.Denied])
 		admin.puts("others", time.Second)
 
-		// A restart forgets every token; keys and users stay.
+		// A restart invalidates every token; keys and users stay.
 		w.Server.Stop()
 		require.NoError(w.T, w.Server.Start())
 		h.puts("before", time.Minute)

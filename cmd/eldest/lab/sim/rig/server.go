@@ -68,9 +68,8 @@ func (s *Server) Rev() int64 {
 	return s.etcd.KV().Rev()
 }
 
-// Start starts the member, with its data if it ran before, and returns when it
-// serves: about a virtual second, for its election. A member that runs is left
-// alone.
+// Start starts the member, with its data if it ran before, and returns when it serves: about a
+// virtual second, for its election. It does nothing if the member runs.
 func (s *Server) Start() error {
 	if s.Up() {
 		return nil
@@ -107,8 +106,8 @@ func (s *Server) Stop() {
 		return
 	}
 	_ = l.Close()
-	// As a kernel does for a process that ends. Without this, gRPC first waits for
-	// connections that have not yet said hello, for up to two minutes.
+	// A kernel does that for a process that ends. Without this, gRPC first waits for connections
+	// whose handshake is not complete, for up to two minutes.
 	for _, h := range s.admitted() {
 		h.hangUp()
 	}
@@ -140,7 +139,7 @@ func (s *Server) config() config.ServerConfig {
 		WarningApplyDuration: time.Hour,
 		AuthToken:            "simple",
 		TokenTTL:             uint(max(s.with.Tokens, time.Second) / time.Second),
-		BcryptCost:           4, // the least: every stream of a client asks for a token
+		BcryptCost:           4, // the least: each stream of a client requests a token
 		CompactHashCheckTime: time.Hour,
 		DowngradeCheckTime:   time.Hour,
 		MaxLearners:          1,
@@ -150,7 +149,7 @@ func (s *Server) config() config.ServerConfig {
 	}
 }
 
-// front returns where to connect, or nil while the server is down.
+// front returns the listener to connect to, or nil while the server is down.
 func (s *Server) front() *listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,9 +168,9 @@ func (s *Server) admitted() []*Host {
 	return slices.Clone(s.hosts)
 }
 
-// Full raises the alarm that etcd raises when its data outgrows its quota, or takes it
-// back. While it is up, whatever needs space is refused; deletions, reads and
-// renewals go on. It survives restarts.
+// Full raises the alarm that etcd raises when its data exceeds its quota, or clears it. While the
+// alarm is active, requests that need space are refused; deletions, reads and renewals succeed. It
+// survives restarts.
 func (s *Server) Full(full bool) error {
 	s.mu.Lock()
 	etcd := s.etcd
@@ -187,14 +186,14 @@ func (s *Server) Full(full bool) error {
 	return err
 }
 
-// Who hosts are to the server where authentication is on.
+// The users of hosts, if authentication is on.
 const (
 	root        = "root" // etcd's name for it
 	participant = "participant"
 	password    = "sesame"
 )
 
-// authenticate makes the users and turns authentication on.
+// authenticate creates the users and turns authentication on.
 func (s *Server) authenticate() error {
 	ctx := context.Background()
 	var errs []error
@@ -212,16 +211,16 @@ func (s *Server) authenticate() error {
 	return errors.Join(errs...)
 }
 
-// Refusal is a reason for which the server turned a host down: the proof that a fault
-// of the server reached somebody.
+// Refusal is a reason for which the server refused a host's request: the proof that a fault of the
+// server took effect.
 type Refusal string
 
-// What is counted.
+// The refusals that are counted.
 const (
-	NoSpace      Refusal = "no space"      // the NOSPACE alarm is up
+	NoSpace      Refusal = "no space"      // the NOSPACE alarm is active
 	InvalidToken Refusal = "invalid token" // of authentication: expired, or unknown since a restart
-	Compacted    Refusal = "watch overrun" // a watch asked for what a compaction had taken
-	Denied       Refusal = "not permitted" // authentication: of a role that may not
+	Compacted    Refusal = "watch overrun" // a watch requested a compacted revision
+	Denied       Refusal = "not permitted" // authentication: the role has no permission
 	NoLease      Refusal = "lease is gone" // renewals and registrations of leases that have expired or were revoked
 )
 

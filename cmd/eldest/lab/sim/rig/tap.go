@@ -11,16 +11,16 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Tap reads the store from the inside: the authority on what happened, which no
-// fault of any network can touch. It misses nothing, restarts and compactions
-// included, and sees each change at the instant of its commit.
+// Tap reads the store directly: it is the authority on what happened, and no network fault affects
+// it. It misses nothing, restarts and compactions included, and records each change at the instant
+// of its commit.
 type Tap struct {
 	now func() time.Duration
 
 	mu      sync.Mutex
 	changes []oracle.Change
 	live    map[string]oracle.Change // newest put of each key that exists
-	lost    bool                     // a compaction overtook the tap: the run is void
+	lost    bool                     // a compaction overtook the tap: the run is invalid
 
 	stream mvcc.WatchStream
 	done   chan struct{}
@@ -65,7 +65,7 @@ func (t *Tap) Live(begin, end string) map[string]oracle.Change {
 	return out
 }
 
-// attach follows a store that was just opened, from where the last one ended.
+// attach follows a store that was just opened, from the revision after the last change.
 func (t *Tap) attach(kv mvcc.WatchableKV) {
 	t.mu.Lock()
 	from := t.rev() + 1
@@ -94,8 +94,8 @@ func (t *Tap) follow(ch <-chan mvcc.WatchResponse, done chan struct{}) {
 	}
 }
 
-// add files one event; the create revision and the lease of a deleted key come
-// from its last put, since the event has neither.
+// add records one event; the create revision and the lease of a deleted key are those of its last
+// put, since the event has neither.
 func (t *Tap) add(ev *mvccpb.Event) {
 	key := string(ev.Kv.Key)
 	c := oracle.Change{Rev: ev.Kv.ModRevision, At: t.now(), Key: key}

@@ -11,23 +11,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Trap waits, inside the process on a host, for its next matching request: at the
-// moment before the request leaves, or at the moment after its reply arrived and
-// before anybody has seen it. These are the points at which a process can be stopped
-// to the greatest effect.
+// Trap waits, inside the process on a host, for its next matching request: at the moment before the
+// request is sent, or at the moment after its reply arrived and before any code has received it.
+// These are the points at which stopping a process has the greatest effect.
 type Trap struct {
 	// Match picks the request by its full method and its message; nil for a stream
 	// that is being opened.
 	Match func(method string, req any) bool
-	// After waits for the reply in place of the request. A request that failed is
-	// none: its trap stays.
+	// After waits for the reply instead of the request. A request that failed does not match: its
+	// trap stays.
 	After bool
-	// Strike is called on the goroutine that makes the request, which goes on when
-	// Strike returns, whatever became of the request's context meanwhile.
+	// Strike is called on the goroutine that makes the request, which continues when Strike
+	// returns, even if the request's context has ended meanwhile.
 	Strike func()
-	// Lose, of a trap After: nobody ever sees the reply, so the client cannot know that
-	// the request was done. A request then ends with its context, or with the host's
-	// connections; a stream goes on.
+	// Lose, of a trap After, drops the reply, so the client cannot know that the request was
+	// executed. A request then ends with its context, or with the host's connections; a stream
+	// continues.
 	Lose bool
 }
 
@@ -38,7 +37,7 @@ func (h *Host) Set(t *Trap) {
 	h.traps = append(h.traps, t)
 }
 
-// Armed reports whether a trap waits that has not struck, and that loses no reply.
+// Armed reports whether a trap is armed that has not struck, and that loses no reply.
 func (h *Host) Armed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,8 +51,8 @@ func (h *Host) Forget() {
 	h.traps = nil
 }
 
-// step is passed by the process's goroutines on their way into and out of requests. It
-// reports whether the reply is lost.
+// step is called by the process's goroutines before and after each request. It reports whether the
+// reply is lost.
 func (h *Host) step(method string, req any, after bool) (lost bool) {
 	h.starve()
 	t := h.trapFor(method, req, after)
@@ -64,7 +63,7 @@ func (h *Host) step(method string, req any, after bool) (lost bool) {
 	return t.Lose
 }
 
-// unanswered is what becomes of a request whose reply is lost.
+// unanswered waits for the end of a request whose reply is lost, and returns its error.
 func unanswered(ctx context.Context, torn <-chan struct{}) error {
 	select {
 	case <-torn:
@@ -74,7 +73,7 @@ func unanswered(ctx context.Context, torn <-chan struct{}) error {
 	}
 }
 
-// trapFor takes the first armed trap that matches.
+// trapFor removes and returns the first armed trap that matches.
 func (h *Host) trapFor(method string, req any, after bool) *Trap {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,9 +86,9 @@ func (h *Host) trapFor(method string, req any, after bool) *Trap {
 	return nil
 }
 
-// Starve makes the process on the host wait for a processor: before each request and
-// after each reply its goroutine stands still for up to most, drawn from rng, and no
-// context ends that. Timers go on. 0 ends it, for those who stand still as well.
+// Starve makes the process on the host wait for a processor: before each request and after each
+// reply its goroutine waits for up to most, drawn from rng, and no context ends that. Timers
+// continue. 0 ends it, also for goroutines that wait.
 func (h *Host) Starve(most time.Duration, rng *rand.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +99,7 @@ func (h *Host) Starve(most time.Duration, rng *rand.Rand) {
 	h.fed = make(chan struct{})
 }
 
-// starve stands still, if the host has no processor to spare.
+// starve waits, if the process on the host starves.
 func (h *Host) starve() {
 	h.mu.Lock()
 	if h.hunger <= 0 {
@@ -116,7 +115,7 @@ func (h *Host) starve() {
 	}
 }
 
-// steps puts [Host.step] around every request of the host's client.
+// steps calls [Host.step] around every request of the host's client.
 func (h *Host) steps() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -139,8 +138,7 @@ func (h *Host) steps() []grpc.DialOption {
 	}
 }
 
-// steppedStream passes the steps with every message: of a watch, only with those
-// that tell something.
+// steppedStream calls [Host.step] with every message that it sends or receives.
 type steppedStream struct {
 	grpc.ClientStream
 	host   *Host

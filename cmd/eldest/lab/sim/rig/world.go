@@ -12,33 +12,32 @@ import (
 	_ "go.etcd.io/etcd/client/v3" // owns the variable below
 )
 
-// clientNeverDone is clientv3's valCtxCh: the Done channel, made when the
-// program starts and never closed, of the context of every watch stream. A
-// goroutine of a bubble that waits on a channel from outside does not count as
-// waiting for good, and the bubble's clock would never move again; so each
-// bubble puts a channel of its own there. Pinned to client/v3 v3.7.3:
-// TestVirtualTime fails at once when the variable moves.
+// clientNeverDone is clientv3's valCtxCh: the Done channel, made when the program starts and never
+// closed, of the context of every watch stream. A goroutine of a bubble that waits on a channel
+// from outside is not durably blocked, so the bubble's clock would never advance again; so each
+// bubble sets its own channel there. Pinned to client/v3 v3.7.3: TestVirtualTime fails at once if
+// the variable moves.
 //
 //go:linkname clientNeverDone go.etcd.io/etcd/client/v3.valCtxCh
 var clientNeverDone chan struct{}
 
-// afterlife is how long a bubble goes on after everything was closed. Whatever
-// still runs then is a leak.
+// afterlife is how long a bubble continues after everything was closed. A goroutine that still runs
+// then is a leak.
 const afterlife = time.Minute
 
-// bubble keeps bubbles one after another, because of clientNeverDone.
+// bubble makes bubbles run one after another, because of clientNeverDone.
 var bubble sync.Mutex
 
-// Options are what a world can have that most do not.
+// Options are settings that most worlds do not need.
 type Options struct {
 	// Tick is etcd's; 0 means 100 ms, its default. An election takes ten of them,
 	// and the least TTL is fifteen. Long quiet runs are cheaper with fewer ticks.
 	Tick time.Duration
-	// Tokens, if not 0, turns authentication on, with tokens that expire after so
-	// long without use, in whole seconds. The host named [Admin] may do everything,
-	// all others may use Ranges and nothing else.
+	// Tokens, if not 0, turns authentication on, with tokens that expire after that time without
+	// use, in whole seconds. The host named [Admin] may do everything, all others may use only
+	// Ranges.
 	Tokens time.Duration
-	// Ranges are keys, from and to, that everybody may read and write.
+	// Ranges are key ranges, from and to, that all hosts may read and write.
 	Ranges [][2]string
 }
 
@@ -98,8 +97,8 @@ func RunWith(t *testing.T, with Options, f func(w *World)) {
 // Now returns the virtual time since the world began.
 func (w *World) Now() time.Duration { return time.Since(w.start) }
 
-// close ends what runs: clients first, so that none of them meets a dead
-// server, then the server.
+// close ends everything: first the clients, so that none of them uses a stopped server, then the
+// server.
 func (w *World) close() {
 	for _, h := range w.Server.admitted() {
 		h.Kill()

@@ -299,7 +299,7 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 		}
 		won = oracle.Resumed
 		if t.Token() != token { // its key had been deleted when it campaigned: this is another tenure
-			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
+			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "its key was deleted while it was suspended"})
 			joins()
 			won = oracle.Won
 		}
