@@ -36,7 +36,7 @@ func Example() {
 	}
 	select {
 	case <-session.Done():
-		log.Fatal("somebody else may lead")
+		log.Fatal("another candidate may lead")
 	default:
 	}
 	leader, err := election.Leader(ctx)

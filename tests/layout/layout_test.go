@@ -23,7 +23,7 @@ var still = map[string]string{
 	"keys":                  "the key layout is arithmetic on strings",
 	"txn":                   "a transaction is one request and leaves nothing running",
 	"identity":              "an identity does nothing",
-	"hooks":                 "hooks are called on goroutines that the rooms own",
+	"hooks":                 "hooks are called on goroutines that other packages own",
 	"metrics":               "numbers are read when they are asked for",
 	"traces":                "spans are written where things happen",
 	"fence":                 "a request is admitted on the goroutine that serves it",

@@ -37,7 +37,7 @@ func play(name, endpoints string) error {
 	defer func() { _ = watching.Close() }()
 	observed := concurrency.NewElection(watching, name)
 	if _, err := observed.Leader(ctx); !errors.Is(err, concurrency.ErrElectionNoLeader) {
-		return fmt.Errorf("somebody leads before: %w", err)
+		return fmt.Errorf("another candidate leads first: %w", err)
 	}
 	leaders := observed.Observe(ctx)
 
