@@ -21,29 +21,30 @@ import (
 
 // benchHelp is for all commands that measure.
 const benchHelp = `
-Without --endpoints it measures on a cluster of its own: --members processes of this
-executable, with etcd's own defaults. Their data is in memory unless --data says
-otherwise, with fsync as in every etcd, and is removed at the end.
+Without --endpoints, it starts a cluster of --members processes of this executable, with
+etcd's defaults, and measures on it. Their data is in memory unless --data selects another
+place, with fsync as usual, and is removed at the end.
 
-With --endpoints it measures on that cluster, which may be remote. It writes keys that
-begin with "eldest-bench-" or "/eldest/newest/eldest-bench-", followed by random digits, and leases for them, and removes
-both; it touches no others. The load depends on the scenario: hundreds to thousands of
-small requests a second, with --size up to that many leases and watches. That is no load
-for a cluster that others need at that moment, so endpoints are taken from the flag and
-never from the environment; the other connection flags are, as everywhere.
+With --endpoints, it measures on that cluster, which may be remote. It writes keys that
+begin with "eldest-bench-" or "/eldest/newest/eldest-bench-", followed by random digits,
+and leases for them, and removes both; it changes no other keys or leases. The load
+depends on the scenario: hundreds to thousands of small requests a second, with up to
+--size leases and watches. Do not run it on a cluster that others need at the same time.
+For this reason the endpoints are read from the flag only, never from the environment;
+the other connection flags also have environment variables.
 
 The first Ctrl-C, SIGTERM or SIGHUP ends it: it cleans up, which takes some seconds, and
-reports what it has. A second one, or kill -9, ends it at once; then keys remain in the
-cluster of --endpoints until their leases expire, five minutes at most. Our own cluster
-and all processes are gone in any case.
+reports the results so far. A second signal, or kill -9, ends it at once; then keys remain
+in the cluster of --endpoints until their leases expire, after five minutes at most. A
+cluster that it started, and all its processes, end in any case.
 
 With default flags a scenario takes some minutes; the progress, on a terminal or
-with --progress, says how many are left. --json writes one object with all samples, of
+with --progress, shows how many are left. --json writes one object with all samples, of
 several runs {"runs": [...]}; --html writes one page that needs no network.
 
-Exit codes: 0 done, and turns that failed are in the table; 1 all turns of a contender
-failed at one point, or the run broke; 2 bad usage; 130 interrupted: what was measured
-until then is written, and marked incomplete.
+Exit codes: 0 done (the table shows failed turns); 1 all turns of a contender failed at
+one point, or the run failed; 2 bad usage; 130 interrupted: the measurements until then
+are written, and marked incomplete.
 `
 
 // newBenchCmd has a subcommand for each scenario: each has only the flags that apply to it, and its
@@ -51,14 +52,15 @@ until then is written, and marked incomplete.
 func newBenchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench SCENARIO",
-		Short: "Measure elections, ours beside others'",
+		Short: "Benchmark Eldest against other implementations",
 		Long: `Measures what an election on etcd costs, with Eldest and with others, in one run: the
-contenders take turns, round by round, so that a machine that becomes slower does so for all of
+contenders take turns, round by round, so that a machine that becomes slower affects all of
 them. Compare the ratios, not the times.
 
-Failover, when a leader dies, is stopped or loses its network: crash and cut. What heartbeats cost, and do to healthy
-leaders: heartbeats and suspensions. Graceful change, when a leader
-resigns: handover; through a whole queue: drain; until observers know: fanout. What is used at rest: footprint and sessions.
+Failover, when a leader crashes, is stopped or loses its network: crash and cut. The cost of
+heartbeats, and their effect on healthy leaders: heartbeats and suspensions. Graceful change,
+when a leader resigns: handover; through a whole queue: drain; until all observers are
+notified: fanout. Resources at rest: footprint and sessions.
 
 Contenders:
   eldest       this project
@@ -69,7 +71,7 @@ Contenders:
   eldest-keeper, eldest-heartbeat-1s, eldest-heartbeat-500ms: this project with a keeper, or with heartbeats
 
 "eldest bench SCENARIO --help" shows a scenario's flags, "eldest bench all" runs them
-all, "eldest bench report" makes a page of what was stored with --json.
+all, "eldest bench report" makes a page of the results that --json stored.
 ` + benchHelp,
 		Example: `  eldest bench handover
   eldest bench herd --size 10,100,1000 --html herd.html
@@ -102,8 +104,8 @@ all, "eldest bench report" makes a page of what was stored with --json.
 	}
 	cmd.AddCommand(measuring(&cobra.Command{
 		Use: "all", Short: "Run all scenarios, one after another",
-		Long: `Runs all scenarios, one after another, on one cluster. Flags that mean nothing to a
-scenario are left out there; those that are not given have each scenario's own default.
+		Long: `Runs all scenarios, one after another, on one cluster. Flags that do not apply to a
+scenario are ignored there; flags that are not given have each scenario's own default.
 The file of --json is written again after each scenario.
 ` + benchHelp,
 	}, bench.Options{}, bench.Scenarios()...), newBenchReportCmd(), &cobra.Command{
@@ -164,11 +166,11 @@ func runBenchWorker(cmd *cobra.Command, _ []string) error {
 	in := bufio.NewReader(cmd.InOrStdin())
 	line, err := in.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("reading how to reach the cluster: %w", err)
+		return fmt.Errorf("reading the connection flags: %w", err)
 	}
 	var access connect.Flags
 	if err := json.Unmarshal(line, &access); err != nil {
-		return fmt.Errorf("how to reach the cluster: %w", err)
+		return fmt.Errorf("the connection flags: %w", err)
 	}
 	contender.KeeperWith = line
 	cfg, err := access.Config()

@@ -187,7 +187,7 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, "2/9 handover queued n=2 herd  30/120  1:00, about 3:00 left", progressLine("2/9 handover", at, false, time.Minute))
 	at.Done, at.Regime, at.N = 1, "", 0
 	require.Equal(t, "handover herd  1/120  0:01", progressLine("handover", at, false, time.Second))
-	require.Equal(t, "handover: getting ready", progressLine("handover", bench.Progress{}, false, time.Second))
+	require.Equal(t, "handover: starting", progressLine("handover", bench.Progress{}, false, time.Second))
 	at = bench.Progress{Contender: "herd", Regime: "cut", N: 2000, Done: 1, Total: 2}
 	require.Equal(t, "cut cut TTL 2s herd  1/2  0:01", progressLine("cut", at, true, time.Second))
 	require.Equal(t, "1:02:03", clock(time.Hour+2*time.Minute+3*time.Second))
@@ -207,7 +207,7 @@ func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
 	code, _, stderr := runLine(t, "bench", "guard", "--endpoints", "127.0.0.1:1", "--command-timeout", "3s")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Contains(t, stderr, "Check --endpoints, and")
+	require.Contains(t, stderr, "--endpoints, and --cacert")
 }
 
 // A benchmark that a signal ends prints that the clean-up takes a moment.
@@ -223,14 +223,14 @@ func TestBenchSaysThatItCleansUp(t *testing.T) {
 	cancel()
 	line, err := bufio.NewReader(said).ReadString('\n')
 	require.NoError(t, err)
-	require.Equal(t, "tidying up; again to give up\n", line)
+	require.Equal(t, "cleaning up; signal again to stop at once\n", line)
 	require.Error(t, cmd.Context().Err())
 }
 
 func TestHopelessRunsFail(t *testing.T) {
 	require.NoError(t, hopeless(&bench.Report{}))
 	failed := &bench.Report{Scenario: "x", Results: []bench.Result{{Contender: "herd", Errors: 3, Rounds: 3}}}
-	require.ErrorContains(t, hopeless(failed), "x: all turns failed of herd")
+	require.ErrorContains(t, hopeless(failed), "x: all turns of herd failed")
 }
 
 // stored writes runs to a file.

@@ -52,11 +52,11 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	}
 	fl.IntVar(&f.given.Rounds, "rounds", 0, "samples of each contender at each point")
 	shown("rounds", strconv.Itoa(defaults.Rounds))
-	fl.IntVar(&f.given.Warmup, "warmup", 0, "turns that are thrown away before")
+	fl.IntVar(&f.given.Warmup, "warmup", 0, "turns that are discarded before the measurement")
 	shown("warmup", strconv.Itoa(defaults.Warmup))
-	fl.StringSliceVar(&f.given.Contenders, "contender", nil, "who takes part; comma separated or repeated (default: all that the scenario is about,\nwithout drop-in)")
+	fl.StringSliceVar(&f.given.Contenders, "contender", nil, "contenders; comma separated or repeated (default: all contenders of the scenario,\nwithout drop-in)")
 	if some(func(d bench.Options) bool { return len(d.Sizes) > 0 }) {
-		fl.IntSliceVarP(&f.given.Sizes, "size", "n", nil, "the Ns; comma separated or repeated")
+		fl.IntSliceVarP(&f.given.Sizes, "size", "n", nil, "values of N; comma separated or repeated")
 		shown("size", list(defaults.Sizes))
 	}
 	if some(func(d bench.Options) bool { return len(d.TTLs) > 0 }) {
@@ -68,21 +68,21 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 		shown("load", strconv.Itoa(defaults.Load))
 	}
 	if some(func(d bench.Options) bool { return d.For > 0 }) {
-		fl.DurationVar(&f.given.For, "for", 0, "how long one turn lasts, in the scenarios that count in a time")
+		fl.DurationVar(&f.given.For, "for", 0, "duration of one turn, in scenarios that count events in a fixed time")
 		shown("for", defaults.For.String())
 	}
 	if len(scenarios) == 1 && len(scenarios[0].Regimes) > 1 {
 		fl.StringSliceVar(&f.given.Regimes, "regime", nil, "which regimes; comma separated or repeated (default: all)")
 	}
-	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes; 0: as the scenario does\n(crash: one for each leader, fanout: also 4 for observers, else: none but this one)")
+	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes; 0: the scenario's default\n(crash: one for each leader, fanout: also 4 for observers, else: only this one)")
 	addJSONFile(fl, &f.json)
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
-	fl.IntVar(&f.members, "members", 3, "members of our own cluster: 1, 3 or 5")
-	fl.StringVar(&f.data, "data", "", "where they keep their data: memory, disk or a directory (default: memory if there\nis such a file system, else disk)")
+	fl.IntVar(&f.members, "members", 3, "members of the cluster that it starts: 1, 3 or 5")
+	fl.StringVar(&f.data, "data", "", "where these members keep their data: memory, disk or a directory (default: memory if there\nis such a file system, else disk)")
 	f.conn = connect.AddFlags(cmd)
 	f.conn.Explicit = true
-	fl.Lookup("endpoints").Usage = "measure on this cluster instead of one of our own; comma separated"
+	fl.Lookup("endpoints").Usage = "measure on this cluster instead of starting one; comma separated"
 	fl.Lookup("endpoints").DefValue = "[]" // shown as empty: the environment's endpoints are not used
 	_ = fl.MarkHidden("namespace")         // a benchmark's keys have their own names
 	return f
@@ -105,9 +105,9 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	case f.json == toStdout && f.html == toStdout:
 		return cli.Usagef("--json and --html cannot both be written to stdout; give one a file")
 	case fl.Changed("for") && f.given.For <= 0:
-		return cli.Usagef("--for %v: want a time", f.given.For)
+		return cli.Usagef("--for %v: want more than 0s", f.given.For)
 	case fl.Changed("rounds") && f.given.Rounds < 1, fl.Changed("load") && f.given.Load < 1:
-		return cli.Usagef("--rounds and --load: want 1 or more; there are regimes without any load, too")
+		return cli.Usagef("--rounds and --load: want 1 or more; for no load, choose a regime without load")
 	case f.given.Warmup < 0:
 		return cli.Usagef("--warmup %d: want 0 or more", f.given.Warmup)
 	case fl.Changed("warmup") && f.given.Warmup == 0:
@@ -134,14 +134,14 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	}
 	for _, name := range []string{"members", "data"} {
 		if fl.Changed(name) {
-			return cli.Usagef("--%s is for a cluster of our own, not for that of --endpoints", name)
+			return cli.Usagef("--%s does not apply to the cluster of --endpoints", name)
 		}
 	}
 	if err := f.conn.Resolve(cmd); err != nil {
 		return err
 	}
 	if f.conn.Namespace != "" {
-		return cli.Usagef("the keys of a benchmark have names of their own, without a namespace; use --namespace= against that of the environment")
+		return cli.Usagef("a benchmark uses no namespace; override the environment variable with --namespace=")
 	}
 	return nil
 }

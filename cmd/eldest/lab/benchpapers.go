@@ -80,7 +80,7 @@ func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) e
 	case len(args) == 1 && fl.Changed("json") && *path == toStdout:
 		*path = args[0]
 	case len(args) == 1:
-		return cli.Usagef("%q: surplus; a file is named by %s", args[0], by)
+		return cli.Usagef("unexpected argument %q; use %s to name a file", args[0], by)
 	case fl.Changed("json") && *path == "":
 		return cli.Usagef("--json=: names no file; use --json FILE, or --json alone for stdout")
 	}

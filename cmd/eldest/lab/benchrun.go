@@ -80,7 +80,7 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 		}
 	}
 	for _, err := range refused {
-		fmt.Fprintf(cmd.ErrOrStderr(), "left out: %v\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %v\n", err)
 	}
 	return errors.Join(failures...)
 }
@@ -96,7 +96,7 @@ func (f *benchFlags) explain(ctx context.Context, err error) error {
 // hopeless returns an error if all turns of a contender failed at one point of the run.
 func hopeless(r *bench.Report) error {
 	if failed := figures.Failed(r); len(failed) > 0 {
-		return fmt.Errorf("%s: all turns failed of %s", r.Scenario, strings.Join(failed, ", "))
+		return fmt.Errorf("%s: all turns of %s failed", r.Scenario, strings.Join(failed, ", "))
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.
 // progressLine formats the progress of a benchmark; ttl means that its Ns are TTLs.
 func progressLine(title string, now bench.Progress, ttl bool, passed time.Duration) string {
 	if now.Total == 0 {
-		return title + ": getting ready"
+		return title + ": starting"
 	}
 	where := []string{title}
 	if now.Regime != "" {

@@ -31,7 +31,7 @@ func heedSignals(cmd *cobra.Command) (stop func()) {
 		if cli.Drawable(cmd.ErrOrStderr()) != nil {
 			start = cli.ClearLine
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), start+"tidying up; again to give up")
+		fmt.Fprintln(cmd.ErrOrStderr(), start+"cleaning up; signal again to stop at once")
 	})
 	return func() {
 		told()

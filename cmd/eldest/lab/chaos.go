@@ -44,7 +44,7 @@ func newChaosCmd() *cobra.Command {
 	var f chaosFlags
 	cmd := &cobra.Command{
 		Use:     "chaos",
-		Short:   "Test elections under faults, and judge what happened",
+		Short:   "Test elections under faults, and check the guarantees",
 		Long:    chaosHelp,
 		Example: chaosExample,
 		Args:    cobra.MaximumNArgs(1),
@@ -60,7 +60,7 @@ func newChaosCmd() *cobra.Command {
 	}
 	f.bind(cmd.Flags())
 	cmd.AddCommand(&cobra.Command{
-		Use: participantCmd, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
+		Use: participantCmd, Short: "Run a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return participant.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	})
 	return cmd
@@ -68,16 +68,16 @@ func newChaosCmd() *cobra.Command {
 
 func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	fl.SortFlags = false
-	fl.StringVar(&f.cfg.Contender, "contender", contender.Eldest, "whose election is tested: "+contender.Eldest+", etcd's "+contender.Concurrency+", or the "+contender.DropIn+" in its place")
-	fl.IntVar(&f.cfg.Rounds, "rounds", chaosRounds, "how many rounds; 0: as many as --duration allows")
+	fl.StringVar(&f.cfg.Contender, "contender", contender.Eldest, "the election under test: "+contender.Eldest+", etcd's "+contender.Concurrency+", or the "+contender.DropIn+" in its place")
+	fl.IntVar(&f.cfg.Rounds, "rounds", chaosRounds, "number of rounds; 0: as many as --duration allows")
 	fl.DurationVar(&f.cfg.Duration, "duration", 0, "begin no round after this time (default: no limit)")
-	fl.Uint64Var(&f.cfg.Seed, "seed", 0, "of the first series; each further one has the next (default: at random)")
+	fl.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of the first series; each further series has the next seed (default: random)")
 	fl.IntVar(&f.cfg.SeriesRounds, "series", chaosSeriesRounds, "rounds with one cluster")
-	fl.StringSliceVar(&f.faults, "faults", nil, "those that may occur, comma separated or repeated; \"list\" shows them (default: all)")
+	fl.StringSliceVar(&f.faults, "faults", nil, "the faults to inject, comma separated or repeated; \"list\" lists them (default: all)")
 	fl.IntVar(&f.cfg.Members, "members", 3, "members of etcd: 1, 3 or 5")
 	fl.IntVar(&f.cfg.Participants, "participants", 5, fmt.Sprintf("candidates, each a process: 2 to %d", chaos.MaxParticipants))
-	fl.DurationVar(&f.cfg.TTL, "ttl", time.Second, fmt.Sprintf("of the leases, in whole seconds, up to %v", chaos.MaxTTL))
-	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: those with a violation,\nin a temporary one)")
+	fl.DurationVar(&f.cfg.TTL, "ttl", time.Second, fmt.Sprintf("TTL of the leases, in whole seconds, up to %v", chaos.MaxTTL))
+	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: only series with a\nviolation, in a temporary directory)")
 	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(participant.Defects, ", "))

@@ -97,10 +97,10 @@ func TestTableOfChaos(t *testing.T) {
 		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
 		"stop         4            3                       1",
 		"skew         2        n/a 2                       0",
-		"n/a: cannot be done to concurrency",
+		"n/a: does not apply to concurrency",
 		"INVALID seed 7 round 1: nobody is leader",
 		`VIOLATION leading: seed 8 round 3 (stop), 4.250s after the series began: "two at once\x1b[2J"`,
-		"again: eldest chaos --seed 8 --rounds 3 --faults stop,skew",
+		"repeat with: eldest chaos --seed 8 --rounds 3 --faults stop,skew",
 		"history: kept/concurrency-8",
 		"1 violation: 1 leading",
 	} {
@@ -142,5 +142,5 @@ func TestProgressOfChaos(t *testing.T) {
 	require.Equal(t, "chaos 10/30  0:18, about 0:42 left  seed 7 round 4: kill(leader) for 1s", chaosLine(at, 18*time.Second, 0))
 	at.Total, at.Violations, at.Invalid = 0, 2, 1
 	require.Equal(t, "chaos 10  0:18 of 1:00  2 VIOLATIONS  1 invalid  seed 7 round 4: kill(leader) for 1s", chaosLine(at, 18*time.Second, time.Minute))
-	require.Equal(t, "chaos: getting ready", chaosLine(chaos.Progress{}, 0, 0))
+	require.Equal(t, "chaos: starting", chaosLine(chaos.Progress{}, 0, 0))
 }

@@ -91,10 +91,10 @@ func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) erro
 		return err
 	}
 	if unsupported {
-		fmt.Fprintf(w, "n/a: cannot be done to %s; such a round has its other fault, or none\n", r.Contender)
+		fmt.Fprintf(w, "n/a: does not apply to %s; such a round has only its other fault, or none\n", r.Contender)
 	}
-	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is certain to lead;\n"+
-		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
+	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d checks whether a participant is certain to lead;\n"+
+		"%d stops of a leader for longer than its lease; %d writes to the store outside etcd, and %d with older tokens, which it refused\n",
 		story.Count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
 	if r.Contender == contender.Eldest {
 		fmt.Fprintf(w, "heartbeats: %s, %s, %s; keepers: %s\n", story.Count(r.Suspended, "suspension"), story.Count(r.Resumed, "resumption"),
@@ -125,7 +125,7 @@ func (f *chaosFlags) violations(w io.Writer, r *chaos.Report, style story.Style)
 			fmt.Fprintf(w, "%s %s: seed %d round %d (%s), %.3fs after the series began: %s\n", style.Paint(story.Red, "VIOLATION"), v.Invariant, v.Seed, v.Round, join(v.Faults), v.At.Seconds(), cli.Printable(v.Text))
 		}
 		if len(s.Violations) > 0 && shown <= mostShown {
-			fmt.Fprintf(w, "  again: %s\n  history: %s\n", f.command(s.Seed, max(last, 1), 0), s.Kept)
+			fmt.Fprintf(w, "  repeat with: %s\n  history: %s\n", f.command(s.Seed, max(last, 1), 0), s.Kept)
 		}
 	}
 	if shown > mostShown {
@@ -143,7 +143,7 @@ func verdict(r *chaos.Report, style story.Style) string {
 		slices.Sort(counts)
 		return style.Paint(story.Red, fmt.Sprintf("%s: %s", story.Count(len(r.Violations), "violation"), strings.Join(counts, ", ")))
 	case r.Void():
-		return style.Paint(story.Red, fmt.Sprintf("INVALID: %d rounds and series prove nothing; no violation in the others", len(r.InvalidBecause)))
+		return style.Paint(story.Red, fmt.Sprintf("INVALID: %d rounds or series prove nothing; no violation in the others", len(r.InvalidBecause)))
 	case r.Interrupted:
 		return "interrupted; no violation until then"
 	}
@@ -169,7 +169,7 @@ func played(r *chaos.Report) string {
 // chaosLine formats the progress of a run.
 func chaosLine(now chaos.Progress, passed, limit time.Duration) string {
 	if now.Round == 0 {
-		return "chaos: getting ready"
+		return "chaos: starting"
 	}
 	total := ""
 	if now.Total > 0 {

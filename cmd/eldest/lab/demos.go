@@ -50,26 +50,26 @@ func newDemoCmd() *cobra.Command {
 	var cfg demo.Config
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole protocol on a cluster of its own, and check it",
-		Long: `Starts an etcd cluster and candidates, each a process of its own, and tells what
-they do while they do it. A leader resigns, a waiter leaves, a leader is killed, then
-one with heartbeats, a leader's key is deleted by an operator, a leader's etcd member is
-partitioned; new candidates take the places of those that left. At the end it says what
-was checked, on what the candidates themselves reported: that one led at a time, that
-tokens rose, that wins followed the queue, how long each hand-over took, that an observer
-agreed and that writes with old tokens were refused.
+		Short: "Demonstrate the protocol on a temporary cluster, and check it",
+		Long: `Starts an etcd cluster and candidates, each in its own process, and prints what they do.
+A leader resigns, a waiting candidate withdraws, a leader is killed, then one with
+heartbeats, a leader's key is deleted by an operator, a leader's etcd member is
+partitioned; new candidates replace those that left. At the end it prints the results of
+its checks of the candidates' reports: that one led at a time, that tokens increased,
+that wins followed the queue, how long each hand-over took, that an observer agreed and
+that writes with old tokens were refused.
 
 With the default flags it takes about half a minute. --duration repeats the steps
-until that time is over: a step that has begun is carried out to its end, and none is
-begun afterwards.
+until that time is over: a step that has begun is completed, and no step begins
+afterwards.
 
-Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk.
-A second one kills it.
+Ctrl-C (or SIGTERM) ends it at once; no process and no file remains. A second signal
+kills it.
 --json writes each fact as one JSON object a line, the summary last. NO_COLOR is
-honoured.
+supported.
 
-Exit codes: 0 everything held; 1 something did not, or failed; 2 bad usage; 130
-interrupted, nothing was judged.`,
+Exit codes: 0 all checks passed; 1 a check failed, or an error; 2 bad usage; 130
+interrupted, nothing was checked.`,
 		Example: `  eldest demo
   eldest demo --members 5 --candidates 10 --ttl 2s
   eldest demo --duration 10m --json | jq 'select(.event == "summary")'`,
@@ -80,7 +80,7 @@ interrupted, nothing was judged.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&cfg.Members, "members", demo.DefaultMembers, "members of the etcd cluster: 1, 3 or 5; with 1 nothing is partitioned")
-	fl.IntVar(&cfg.Candidates, "candidates", demo.DefaultCandidates, "how many candidates there are at a time, 3 or more")
+	fl.IntVar(&cfg.Candidates, "candidates", demo.DefaultCandidates, "number of candidates at a time, 3 or more")
 	fl.DurationVar(&cfg.TTL, "ttl", demo.DefaultTTL, "time to live of their leases, 2s or more; a killed leader is replaced after that")
 	fl.DurationVar(&cfg.Heartbeat, "heartbeat", demo.DefaultHeartbeat, "timeout of the two candidates of a round that have heartbeats, 500ms or more and less than --ttl")
 	fl.DurationVar(&cfg.Duration, "duration", 0, "repeat the steps until this is over (default: each step once)")
@@ -93,27 +93,27 @@ func newServiceCmd(node *cobra.Command) *cobra.Command {
 		Use:   "service",
 		Short: "Show a leader-elected service under faults, and audit it",
 		Long: `Starts an etcd cluster of three members and three nodes of a key-value service, each
-a process of its own with a member of its own. One node leads and answers; the others
-forward calls to it. A client that does not know the leader calls nodes at random, all
-the time, while the leader is told to stop, a leader is killed, one is suspended and goes
-on when another leads, a leader's member is partitioned, and a follower's.
+in its own process with its own member. One node leads and answers; the others forward
+calls to it. A client that does not know the leader calls nodes at random, all the time,
+while the leader is asked to stop, a leader is killed, one is suspended and continues
+when another leads, a leader's member is partitioned, and a follower's member.
 
-At the end an audit compares what the client was told with everything that happened
-in etcd: no acknowledged write is lost, no attempt is applied twice, nothing is written
-by a leader that was deposed, no read is stale, no write precedes its request; and each
-fault really took effect. A run whose faults took no effect fails too.
+At the end an audit compares the answers that the client received with all changes in
+etcd: no acknowledged write is lost, no attempt is applied twice, nothing is written by a
+deposed leader, no read is stale, no write precedes its request; and each fault took
+effect. A run whose faults took no effect fails too.
 
-With the default flags it takes less than half a minute. --rounds repeats the steps. What
-the client asks for is drawn from --seed; what the machine does meanwhile is not repeated.
+With the default flags it takes less than half a minute. --rounds repeats the steps. The
+client's requests are drawn from --seed; their timing is not repeated.
 
-Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk. A
-second one kills it. --json writes each fact and each request as one JSON object a line,
-the summary last. NO_COLOR is honoured.
+Ctrl-C (or SIGTERM) ends it at once; no process and no file remains. A second signal
+kills it. --json writes each fact and each request as one JSON object a line, the summary
+last. NO_COLOR is supported.
 
-"eldest service node" is one such node, for a cluster of yours.
+"eldest service node" runs one such node on your own cluster.
 
-Exit codes: 0 everything held; 1 something did not, or failed; 2 bad usage; 130
-interrupted, nothing was judged.`,
+Exit codes: 0 all checks passed; 1 a check failed, or an error; 2 bad usage; 130
+interrupted, nothing was checked.`,
 		Example: `  eldest service
   eldest service --ttl 2s --rounds 5
   eldest service --seed 42 --json | jq 'select(.event == "summary")'`,
@@ -127,8 +127,8 @@ interrupted, nothing was judged.`,
 	}
 	fl := cmd.Flags()
 	fl.DurationVar(&cfg.TTL, "ttl", service.DefaultTTL, "time to live of the nodes' leases, 2s or more; a killed leader is replaced after that")
-	fl.IntVar(&cfg.Rounds, "rounds", service.DefaultRounds, "how often the steps are carried out")
-	fl.Uint64Var(&cfg.Seed, "seed", 0, "what the client asks for (default: drawn, and shown)")
+	fl.IntVar(&cfg.Rounds, "rounds", service.DefaultRounds, "number of times that the steps run")
+	fl.Uint64Var(&cfg.Seed, "seed", 0, "seed of the client's requests (default: random, and printed)")
 	cmd.AddCommand(node)
 	return cmd
 }

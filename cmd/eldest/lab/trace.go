@@ -53,53 +53,53 @@ func newTraceCmd() *cobra.Command {
 	f.conn.Explicit = true
 	fl := cmd.Flags()
 	fl.Lookup("endpoints").Usage = "trace on this etcd; only as a flag, never from the environment (default: an etcd of its own)"
-	fl.IntVar(&f.scene.Candidates, "candidates", 3, "how many candidates stand, up to 20")
-	fl.StringVar(&f.act, "act", string(campaigns.Resign), "what happens: "+campaigns.Names())
+	fl.IntVar(&f.scene.Candidates, "candidates", 3, "number of candidates, up to 20")
+	fl.StringVar(&f.act, "act", string(campaigns.Resign), "the act: "+campaigns.Names())
 	fl.DurationVar(&f.scene.TTL, "ttl", 0, "time to live of the leases (default: 1m, so that none is renewed; 3s for crash and cut)")
-	fl.StringVar(&f.scene.Contender, "contender", contender.Eldest, "whose candidates: eldest, or concurrency, etcd's own package")
+	fl.StringVar(&f.scene.Contender, "contender", contender.Eldest, "the implementation: eldest, or concurrency, etcd's own package")
 	fl.StringVar(&f.svg, "svg", "", "draw a sequence diagram of the normal form into this file")
-	fl.BoolVar(&f.normalise, "normalise", false, "write the normal form, at the end: the same text for two runs of one scene")
+	fl.BoolVar(&f.normalise, "normalise", false, "write the normal form, at the end: the same text for every run with the same flags")
 	return cmd
 }
 
-const traceHelp = `Puts a proxy on 127.0.0.1 between clients and etcd and shows what passes, in order: one
-line for each request (→), answer and event (←), with the seconds since the start, who,
-and the number of the call. Keys and values are quoted, and cut where they are long;
+const traceHelp = `Runs a proxy on 127.0.0.1 between clients and etcd and prints the messages, in order: one
+line for each request (→), answer and event (←), with the seconds since the start, the
+client and the number of the call. Keys and values are quoted, and shortened if they are long;
 leases are in hexadecimal, revisions are written r5, "create" and "mod" are those of a
 key, and w0 is the number of a watch on its stream. Passwords and tokens are not shown.
 
-"eldest trace ELECTION" plays a small campaign on an etcd of its own: --candidates stand,
-c1 leads, and --act happens:
+"eldest trace ELECTION" runs a small election on its own etcd: --candidates campaign, c1
+leads, and then comes the --act:
   resign    the leader resigns
-  withdraw  the one behind the leader leaves the queue
+  withdraw  the candidate behind the leader leaves the queue
   delete    an operator deletes the leader's key
-  crash     the leader vanishes, and its lease runs out
-  cut       the leader's network swallows everything; it stops leading at its deadline
-It ends when the next one leads, or waits for another one.
+  crash     the leader crashes, and its lease expires
+  cut       the leader is partitioned; it stops leading at its deadline
+It ends when the next candidate leads, or waits for another one.
 
 "eldest trace [ELECTION] -- CMD" traces a program instead, and ends with its exit code;
-with ELECTION, what concerns other keys is left out. CMD must talk to the proxy: its
+with ELECTION, messages about other keys are omitted. CMD must connect to the proxy: its
 address is in ELDEST_ENDPOINTS and ETCDCTL_ENDPOINTS, which the commands of eldest and
 etcdctl read unless --endpoints is among their own arguments, and replaces {} in the
 arguments of CMD. The connection to the proxy is without TLS, and variables of the
 environment that ask for TLS are not passed on. The standard streams are CMD's; the trace
-is written to stderr then. Who is who is taken from the user agent that a client gives
-itself, in Go with grpc.WithUserAgent("name"); others are called client, client-2 and so
-on, one for each connection.
+is written to stderr then. A client is named by its user agent, which in Go is set with
+grpc.WithUserAgent("name"); others are called client, client-2 and so on, one for each
+connection.
 
-Without --endpoints, etcd is one member in this process, empty at the beginning and gone
-at the end. With it, the proxy uses --cacert, --cert and --key for etcd; while it runs
-whoever can reach 127.0.0.1 may use them through it. --user is for candidates of ours; a
-program logs in by itself.
+Without --endpoints, etcd is one member in this process, empty at the beginning and deleted
+at the end. With it, the proxy uses --cacert, --cert and --key for etcd; while it runs,
+every process that can reach 127.0.0.1 may use them through it. --user is for the command's
+own candidates; a program logs in by itself.
 
---normalise leaves out times, the ends of streams, and what comes when it comes; folds
+--normalise omits times, the ends of streams, and messages whose times vary; merges
 renewals into one; calls leases L1, L2, ..., watches w1, w2, ... of each client, and the
-revision at the beginning r1; and puts side by side what belongs together: a request and
+revision at the beginning r1; and groups related messages: a request and
 its answer, and then the events that it caused. --svg draws that, with the time in which
 a candidate's key is in etcd. Both keep up to 20000 messages.
 
 --json writes one object a line: time_ms, kind (request, answer, event, end, note), lane,
-connection, call, method, text, took_ms (answers), lost (true if it was cut off), code and
+connection, call, method, text, took_ms (answers), lost (true if it was not delivered), code and
 error (ends), and message, the message as JSON (bytes in base64). With --normalise: kind,
 lane, method, text, lost.
 
@@ -172,5 +172,5 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 
 // traceLimit limits the time of a scene: an act takes a TTL, and at worst two.
 func (f *traceFlags) traceLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, 2*f.scene.TTL+time.Minute, errors.New("the act was not over in time"))
+	return context.WithTimeoutCause(ctx, 2*f.scene.TTL+time.Minute, errors.New("the act did not end in time"))
 }

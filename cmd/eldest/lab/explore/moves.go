@@ -178,7 +178,7 @@ func (w *world) feed(i int, e core.Event) error {
 	p.state = next
 	if effects.Ended > 0 || effects.Drained {
 		if p.leading > 0 && effects.Ended > 0 && effects.Ended != p.leading {
-			return fmt.Errorf("the end of %d is told, and %d leads", effects.Ended, p.leading)
+			return fmt.Errorf("the end of %d is reported, but %d leads", effects.Ended, p.leading)
 		}
 		p.leading = 0
 	}
@@ -190,7 +190,7 @@ func (w *world) feed(i int, e core.Event) error {
 	}
 	if ask := effects.Send; ask.Request != core.None {
 		if p.under != nil && writes(p.under.ask) {
-			return fmt.Errorf("%s: %v is sent while %v is under way", key(i), ask.Request, p.under.ask.Request)
+			return fmt.Errorf("%s: %v is sent while %v is in flight", key(i), ask.Request, p.under.ask.Request)
 		}
 		p.under = &flight{ask: ask}
 	} else if p.under != nil && next.Asked.Request == core.None {
@@ -198,7 +198,7 @@ func (w *world) feed(i int, e core.Event) error {
 		case kept && !p.under.arrived:
 			p.late = append(p.late, p.under.ask) // it can delete only what is doomed
 		case !kept && writes(p.under.ask):
-			return fmt.Errorf("%s: %v is under way and forgotten", key(i), p.under.ask.Request)
+			return fmt.Errorf("%s: %v is in flight and was forgotten", key(i), p.under.ask.Request)
 		}
 		p.under = nil
 	}

@@ -163,7 +163,7 @@ func Play(l Limits, step Stepper, moves []string) (string, error) {
 		all := w.moves()
 		n := slices.IndexFunc(all, func(m move[*world]) bool { return m.what == name })
 		if n < 0 {
-			return w.describe(), fmt.Errorf("%q cannot happen here", name)
+			return w.describe(), fmt.Errorf("%q is not possible here", name)
 		}
 		way = &trail{name, way}
 		next, err := all[n].do()
@@ -190,13 +190,13 @@ func (w *world) describe() string {
 			fmt.Fprintf(&b, ", behind %s (%d)", s.Position.Elders[0].Key, s.Position.Elders[0].Token)
 		}
 		if u := w.parts[i].under; u != nil {
-			fmt.Fprintf(&b, "; %v is under way", u.ask.Request)
+			fmt.Fprintf(&b, "; %v is in flight", u.ask.Request)
 		}
 		if s.Paused {
 			b.WriteString("; pauses")
 		}
 		if s.Doomed > 0 {
-			fmt.Fprintf(&b, "; up to %d is given up", s.Doomed)
+			fmt.Fprintf(&b, "; tokens up to %d are given up", s.Doomed)
 		}
 		b.WriteString("\n")
 	}

@@ -192,7 +192,7 @@ func (w *world) won(i int, token eldest.Token) error {
 		return fmt.Errorf("G1: %s leads with %d, and %v was older at revision %d", key(i), token, p.Elders, at)
 	}
 	if own.won {
-		return fmt.Errorf("G2: %s leads with %d a second time", key(i), token)
+		return fmt.Errorf("G2: %s wins with %d a second time", key(i), token)
 	}
 	own.won = true
 	if token < w.newest && !own.byHand { // the leader may not have been notified that its key was removed
@@ -211,7 +211,7 @@ func (w *world) kept() error {
 	for i := range w.parts {
 		if token := w.parts[i].leading; token > 0 {
 			if l := w.of(token); l.deleted > 0 && !l.byHand {
-				return fmt.Errorf("G3: the key of %s, which leads with %d, is deleted by a request of its own", key(i), token)
+				return fmt.Errorf("G3: the key of %s, which leads with %d, is deleted by its own request", key(i), token)
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func (w *world) settled() error {
 				return fmt.Errorf("G8: the key of %s is left", key(i))
 			}
 		case core.Entering, core.Proving, core.Leaving:
-			return fmt.Errorf("G5: %s stays %v for ever", key(i), s.Phase)
+			return fmt.Errorf("G5: %s never leaves the phase %v", key(i), s.Phase)
 		case core.Waiting:
 			if own == nil || own == oldest && s.Want != core.Queue {
 				return fmt.Errorf("G5: %s waits for ever for %v", key(i), s.Position.Elders)

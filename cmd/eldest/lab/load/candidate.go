@@ -271,7 +271,7 @@ func (p *participant) depart(w *way, l *election.Leadership) {
 	}
 	p.must(ctx, w.name, err)
 	if l != nil && l.Err() == nil {
-		p.book.violation("%s: the tenure %d goes on", w.name, l.Token())
+		p.book.violation("%s: the tenure %d has not ended", w.name, l.Token())
 	}
 	if l == nil {
 		select {
@@ -287,7 +287,7 @@ func (p *participant) depart(w *way, l *election.Leadership) {
 				p.book.violation("%s: the campaign ended with %v", w.name, end.err)
 			}
 		case <-ctx.Done():
-			p.book.late("stuck: a campaign goes on %v after its end: %s", p.scale.patience(), w.name)
+			p.book.late("stuck: a campaign still runs %v after its end: %s", p.scale.patience(), w.name)
 			return
 		}
 	}
@@ -344,7 +344,7 @@ func (r *run) orderWaiter(rng *rand.Rand, w *way) {
 		default:
 		}
 	}
-	r.book.count("departures that nobody took")
+	r.book.count("departures without a participant")
 }
 
 // crashLeaders makes a leader crash now and then, until ctx ends.

@@ -55,7 +55,7 @@ func (o *observers) read(ctx context.Context, from *observe.Subscription, i int)
 		case eldest.Led:
 			token := int64(state.Leader.Token)
 			if last := o.newest[i].Swap(token); token < last {
-				o.book.violation("G6: observer %d was told token %d after %d", i, token, last)
+				o.book.violation("G6: observer %d was notified of token %d after %d", i, token, last)
 			}
 		case eldest.Unknown:
 			if i < len(o.observers) { // one for each watch
@@ -106,7 +106,7 @@ func (r *run) converge(ctx context.Context) {
 func (r *run) told(ctx context.Context, token eldest.Token) bool {
 	for due := time.Now().Add(r.scale.patience()); r.observers.behind(token) > 0; {
 		if time.Now().After(due) {
-			r.book.late("%d observers have not been told token %d for %v", r.observers.behind(token), token, r.scale.patience())
+			r.book.late("%d observers have not been notified of token %d for %v", r.observers.behind(token), token, r.scale.patience())
 			return false
 		}
 		if scenario.Sleep(ctx, glance) != nil {

@@ -197,7 +197,7 @@ func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)
 		for _, kv := range kvs {
 			token, err := strconv.ParseInt(string(kv.Value), 10, 64)
 			if err != nil {
-				r.book.violation("%s was written by nobody: %q", kv.Key, kv.Value)
+				r.book.violation("%s was not written by a participant: %q", kv.Key, kv.Value)
 			}
 			tell(oracle.Change{Rev: kv.ModRevision, Key: string(kv.Key), Create: kv.CreateRevision, Value: oracle.WriteValue(token, string(kv.Key))})
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))

@@ -181,7 +181,7 @@ func (r *run) load(summary *Summary, progress func(string)) {
 			return
 		}
 		if time.Since(begun) > r.scale.patience() {
-			r.book.late("after the last fault nobody leads for %v", r.scale.patience())
+			r.book.late("no candidate leads for %v after the last fault", r.scale.patience())
 			return
 		}
 		time.Sleep(glance)
@@ -271,7 +271,7 @@ func (r *run) leftovers(s *Summary) {
 	defer cancel()
 	r.auditWritten(ctx)
 	if _, err := r.All.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
-		r.book.late("the harness: cannot tidy up: %v", err)
+		r.book.late("the harness: cannot clean up: %v", err)
 	}
 	keys, leases, err := r.Leftovers(ctx, r.scale.patience(), candidates, service)
 	if err != nil || len(keys)+len(leases) > 0 {

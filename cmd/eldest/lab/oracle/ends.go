@@ -71,7 +71,7 @@ func I6(h *History) []Violation {
 				return e.Who == who && (e.Kind == Failed || e.Kind == Won || e.Kind == Crashed)
 			})
 			if next < 0 || h.Events[i+next].At > l.died+soon {
-				out.add(e.At+soon, "%s waited on without a key (create %d, removed at %v)", who, l.create, l.died)
+				out.add(e.At+soon, "%s continued to wait without a key (create %d, removed at %v)", who, l.create, l.died)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func Order(h *History) []Violation {
 			bad = serves[e.Who] == (e.Kind == Serving)
 			serves[e.Who] = e.Kind == Serving
 		case Stuck:
-			out.add(e.At, "%s was told to leave and did not come to its end", e.Who)
+			out.add(e.At, "%s was ordered to leave and did not end", e.Who)
 		}
 		if bad {
 			out.add(e.At, "%s: %q does not follow from its state", e.Who, e.Kind)
@@ -170,7 +170,7 @@ func I7(h *History) []Violation {
 			case e.Lost && !troubled(e.Who, e.At):
 				out.add(e.At, "%s lost its session although nothing was wrong: %s", e.Who, e.Text)
 			case !e.Lost && !told[e.Who] && !refused && !evicted:
-				out.add(e.At, "%s gave up with a live session, unasked: %s", e.Who, e.Text)
+				out.add(e.At, "%s ended its candidacy with a live session, without an order: %s", e.Who, e.Text)
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func Load(files ...io.Reader) (*History, error) {
 		}
 	}
 	if about != 1 {
-		return nil, fmt.Errorf("%w: %d lines say what it is about", ErrMalformed, about)
+		return nil, fmt.Errorf("%w: %d lines have the member about, want 1", ErrMalformed, about)
 	}
 	slices.SortStableFunc(h.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(h.Changes, func(a, b Change) int { return cmp.Compare(a.Rev, b.Rev) })
@@ -142,7 +142,7 @@ func parse(b []byte) (line, error) {
 	}
 	switch {
 	case members != 1 || d.More():
-		return l, fmt.Errorf("%w: not one of about, event and change", ErrMalformed)
+		return l, fmt.Errorf("%w: want exactly one of about, event and change", ErrMalformed)
 	case l.Event != nil && (!kinds[l.Event.Kind] || l.Event.At < 0):
 		return l, fmt.Errorf("%w: kind %q at %v", ErrMalformed, l.Event.Kind, l.Event.At)
 	}

@@ -115,7 +115,7 @@ func I4(h *History) []Violation {
 		case wrong >= 0:
 			out.add(e.At, "%s %s with token %d, but was not alive and oldest at its proof, revision %d", e.Who, e.Kind, e.Token, proofs[e.Token][wrong])
 		case !proven && !q.leadsWithin(e.Token, since[e.Who], until):
-			out.add(e.At, "%s %s with token %d, but was never alive and oldest at any revision of [%d, %d]: a phantom", e.Who, e.Kind, e.Token, since[e.Who], until)
+			out.add(e.At, "%s %s with token %d, but its key was not the oldest at any revision of [%d, %d]", e.Who, e.Kind, e.Token, since[e.Who], until)
 		}
 	}
 	return out.all
@@ -184,7 +184,7 @@ func Leading(h *History) []Violation {
 		}
 		t := tenures[c]
 		if t == nil {
-			report("never won", "%s is sure to lead by token %d and never reported that it won it", e.Who, e.Token)
+			report("never won", "%s is sure to lead by token %d, but never reported that it won", e.Who, e.Token)
 			continue
 		}
 		newer := time.Duration(math.MaxInt64) // when the first win by a newer token was reported
@@ -194,10 +194,10 @@ func Leading(h *History) []Violation {
 			}
 		}
 		if newer < e.At && !h.underway(t, newer, e.At) {
-			report("two", "%s (token %d) is sure to lead, and a newer token had won by %v, %v before", e.Who, e.Token, newer, e.At-newer)
+			report("two", "%s (token %d) is sure to lead, but a newer token had won by %v, %v before", e.Who, e.Token, newer, e.At-newer)
 		}
 		if at, ok := gone[e.Token]; ok && at < e.At && !h.underway(t, at, e.At) {
-			report("gone", "%s (token %d) is sure to lead, and its key was gone by %v, %v before", e.Who, e.Token, at, e.At-at)
+			report("gone", "%s (token %d) is sure to lead, but its key was deleted by %v, %v before", e.Who, e.Token, at, e.At-at)
 		}
 		since := t.at(max(e.At, e.Until)).from.At // when it began to lead, as far as this sample shows
 		for _, s := range stops[e.Who] {

@@ -21,7 +21,7 @@ func Observations(h *History) []Violation {
 		if e.Kind == Settled {
 			for _, who := range slices.Sorted(maps.Keys(last)) {
 				if o := last[who]; o.Token != e.Token || o.Text == Unknown {
-					out.add(e.At, "when token %d led, %s had been told: %s, token %d", e.Token, who, o.Text, o.Token)
+					out.add(e.At, "when token %d led, %s had been notified: %s, token %d", e.Token, who, o.Text, o.Token)
 				}
 			}
 		}
@@ -31,13 +31,13 @@ func Observations(h *History) []Violation {
 		last[e.Who] = e
 		if e.Text == Unknown {
 			if e.Reason == "" {
-				out.add(e.At, "%s was told that it is unknown who leads, without a reason", e.Who)
+				out.add(e.At, "%s was notified of an unknown leader, without a reason", e.Who)
 			}
 			continue
 		}
 		if e.Commit != 0 {
 			if e.Commit < revisions[e.Who] {
-				out.add(e.At, "%s was told revision %d after %d", e.Who, e.Commit, revisions[e.Who])
+				out.add(e.At, "%s was notified of revision %d after %d", e.Who, e.Commit, revisions[e.Who])
 			}
 			revisions[e.Who] = e.Commit
 			truth := int64(0)
@@ -45,20 +45,20 @@ func Observations(h *History) []Violation {
 				truth = l.create
 			}
 			if e.Token != truth {
-				out.add(e.At, "%s was told at revision %d: %s, token %d, and token %d led", e.Who, e.Commit, e.Text, e.Token, truth)
+				out.add(e.At, "%s was notified at revision %d: %s, token %d, but token %d led", e.Who, e.Commit, e.Text, e.Token, truth)
 			}
 		} else if e.Text == Led && !won[e.Token] {
-			out.add(e.At, "%s was told of token %d, which nobody won with", e.Who, e.Token)
+			out.add(e.At, "%s was notified of token %d, with which no candidate won", e.Who, e.Token)
 		}
 		if e.Text != Led {
 			continue
 		}
 		if e.Token < tokens[e.Who] {
-			out.add(e.At, "%s was told token %d after %d", e.Who, e.Token, tokens[e.Who])
+			out.add(e.At, "%s was notified of token %d after %d", e.Who, e.Token, tokens[e.Who])
 		}
 		tokens[e.Who] = e.Token
 		if e.Lease != 0 && e.Lease != LeaseOf(e.Key) {
-			out.add(e.At, "%s was told lease %x of key %s", e.Who, e.Lease, e.Key)
+			out.add(e.At, "%s was notified of lease %x for key %s", e.Who, e.Lease, e.Key)
 		}
 	}
 	return out.all
@@ -96,7 +96,7 @@ func Transfers(h *History) []Violation {
 					continue
 				}
 				if a, b := last[0], last[1]; a != nil && b.create > m.create {
-					out.add(e.At, "%s was before %s (tokens %d, %d), and is behind it after a transfer that was to keep the order (%d, %d)",
+					out.add(e.At, "%s was before %s (tokens %d, %d), and is behind it after a transfer that must keep the order (%d, %d)",
 						a.key, l.key, a.create, l.create, b.create, m.create)
 				}
 				last = [2]*life{l, m}
@@ -148,7 +148,7 @@ func Leftovers(h *History) []Violation {
 	out := found{invariant: "left"}
 	for _, e := range h.Events {
 		if e.Kind == Left {
-			out.add(e.At, "%s is left although everybody has gone", e.Text)
+			out.add(e.At, "%s remains after all participants have left", e.Text)
 		}
 	}
 	return out.all

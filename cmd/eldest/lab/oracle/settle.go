@@ -16,7 +16,7 @@ const fading = time.Second
 // each that waits or leads has a key. At all times, no key exists for long whose owner is not a
 // candidate (G8).
 func I5(h *History) []Violation {
-	out := found{"I5", h.ghosts()}
+	out := found{"I5", h.orphans()}
 	quiet := slices.IndexFunc(h.Events, func(e Event) bool { return e.Kind == Quiet })
 	if quiet < 0 {
 		return out.all
@@ -40,7 +40,7 @@ func I5(h *History) []Violation {
 		token := now[who].token
 		switch {
 		case !ok:
-			out.add(at.At, "key %s (create %d) belongs to nobody: a ghost", l.key, l.create)
+			out.add(at.At, "key %s (create %d) is orphaned: no candidate owns it", l.key, l.create)
 		case first && token == 0:
 			out.add(at.At, "%s waits although its key (create %d) is the oldest", who, l.create)
 		case !first && token != 0:
@@ -60,9 +60,9 @@ func I5(h *History) []Violation {
 	return out.all
 }
 
-// ghosts finds orphaned keys: they existed while their owner, with nothing wrong, was no candidate.
+// orphans finds orphaned keys: they existed while their owner, with nothing wrong, was no candidate.
 // The candidates behind them wait for no leader.
-func (h *History) ghosts() []Violation {
+func (h *History) orphans() []Violation {
 	out := found{invariant: "I5"}
 	type idle struct {
 		who string
@@ -100,7 +100,7 @@ func (h *History) ghosts() []Violation {
 		for _, i := range idles[l.lease] {
 			from, till := max(i.from, l.born), min(i.till, died)
 			if till-from > fading && !h.troubled(i.who, from, till) {
-				out.add(from+fading, "key %s (create %d) existed until %v, and %s was no candidate from %v on: a ghost", l.key, l.create, till, i.who, i.from)
+				out.add(from+fading, "key %s (create %d) existed until %v, and %s was no candidate from %v on: an orphaned key", l.key, l.create, till, i.who, i.from)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func Healing(h *History) []Violation {
 		case Healed:
 			due := e.At + h.recovery()
 			if h.recovers(e.At) && !h.led(e.At, due) {
-				out.add(due, "nobody leads %v after all had healed", h.recovery())
+				out.add(due, "no candidate leads %v after the last fault had ended", h.recovery())
 			}
 		case Queue:
 			now, owner := h.standsAt(e.Until), h.owners(e.Until)
@@ -143,7 +143,7 @@ func Healing(h *History) []Violation {
 			s := now[owner[LeaseOf(first)]]
 			long := e.At - max(since, s.since) // a candidate that has joined since then has another key
 			if (!s.led || s.lease != LeaseOf(first)) && long > h.recovery() {
-				out.add(e.At, "key %s has been first for %v, and does not lead", first, long)
+				out.add(e.At, "key %s has been first for %v, but its owner does not lead", first, long)
 				since = e.At
 			}
 		}
@@ -175,12 +175,12 @@ func (h *History) look(q Event, now stands, owner map[int64]string, before map[s
 		s := now[who]
 		switch {
 		case !ok:
-			again("ghost", key, "key %s is in the queue and nobody's: a ghost", key)
+			again("orphan", key, "key %s is in the queue, but is orphaned: no candidate owns it", key)
 			continue
 		case s.left && !recent(s):
-			out.add(q.At, "key %s is in the queue, and %s left it there at %v: a ghost", key, who, s.since)
+			out.add(q.At, "key %s is in the queue, and %s left it there at %v: an orphaned key", key, who, s.since)
 		case (!s.candidate() || s.lease != LeaseOf(key)) && !recent(s) && !excused(s):
-			again("ghost", key, "key %s is in the queue, and %s has been no candidate with it since %v: a ghost", key, who, s.since)
+			again("orphan", key, "key %s is in the queue, and %s has been no candidate with it since %v: an orphaned key", key, who, s.since)
 		case i > 0 && s.token != 0 && !recent(s):
 			again("place", key, "%s leads (token %d) and its key is number %d in the queue", who, s.token, i+1)
 		}
@@ -190,7 +190,7 @@ func (h *History) look(q Event, now stands, owner map[int64]string, before map[s
 	}
 	for _, who := range slices.Sorted(maps.Keys(now)) {
 		if s := now[who]; s.candidate() && !recent(s) && !listed[who] && !excused(s) {
-			again("missing", who, "%s has been a candidate since %v, and its key is not in the queue, of %d", who, s.since, len(q.Keys))
+			again("missing", who, "%s has been a candidate since %v, but its key is not in the queue (length %d)", who, s.since, len(q.Keys))
 		}
 	}
 	return odd

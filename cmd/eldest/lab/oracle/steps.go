@@ -70,7 +70,7 @@ func Wakes(h *History) []Violation {
 				}
 			}
 			if len(moved) == 0 || len(moved) > len(gone) {
-				out.add(e.At, "%s of token %d: %d left, %d moved", e.Text, e.Token, len(gone), len(moved))
+				out.add(e.At, "%s of token %d: %d departed, %d moved", e.Text, e.Token, len(gone), len(moved))
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func InTime(h *History) []Violation {
 		next := slices.IndexFunc(h.Events[i:], func(won Event) bool { return won.Kind == Won && won.Token > e.Token })
 		if next < 0 {
 			if step {
-				out.add(e.At, "%s of token %d: nobody succeeded it", e.Text, e.Token)
+				out.add(e.At, "%s of token %d: no candidate succeeded it", e.Text, e.Token)
 			}
 			continue
 		}

@@ -17,7 +17,7 @@ type Tally struct {
 	Reads     int            `json:"reads"`
 	Samples   int            `json:"samples"`    // checks whether a participant is sure to lead
 	LongStops int            `json:"long_stops"` // stops of a leader, longer than its lease, with a sample after
-	Healed    int            `json:"healed"`     // times that all had healed, and no fault took effect before a candidate had to lead
+	Healed    int            `json:"healed"`     // times that all faults had ended, and no fault took effect before a candidate had to lead
 	Queues    int            `json:"queues"`
 	Suspended int            `json:"suspended,omitempty"`
 	Resumed   int            `json:"resumed,omitempty"`
@@ -42,10 +42,10 @@ func (t *Tally) counts() []count {
 		{"reads", &t.Reads, []Kind{Read}},
 		{"samples", &t.Samples, []Kind{Sure, NotSure}},
 		{"stops of a leader longer than its lease", &t.LongStops, nil},
-		{"times that all had healed", &t.Healed, nil},
+		{"recoveries from all faults", &t.Healed, nil},
 		{"lists of the queue", &t.Queues, []Kind{Queue}},
 		{"suspensions", &t.Suspended, []Kind{Suspended}},
-		{"tenures that led on", &t.Resumed, []Kind{Resumed}},
+		{"resumed tenures", &t.Resumed, []Kind{Resumed}},
 		{"evictions", &t.Evicted, []Kind{Evicted}},
 		{"tokens in the fenced store", &t.Fenced, []Kind{FenceAccepted}},
 		{"older tokens that the fenced store refused", &t.FencedOff, []Kind{FenceRefused}},
@@ -151,7 +151,7 @@ func (h *History) Invalid(least Tally) []string {
 			crashed[e.Who] = true
 		case Joined:
 			if crashed[e.Who] {
-				out = append(out, fmt.Sprintf("%s joined after its crash: a new process needs a new name", e.Who))
+				out = append(out, fmt.Sprintf("%s joined after its crash (a new process needs a new name)", e.Who))
 			}
 		}
 	}

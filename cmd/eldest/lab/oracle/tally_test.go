@@ -39,7 +39,7 @@ func TestInvalid(t *testing.T) {
 		"set ttl=4000":              {Tally{LongStops: 1}, "stops of a leader"}, // stopped for a moment
 		"@99 a ended":               {Tally{LongStops: 1}, "stops of a leader"}, // stopped when it was over
 		"@99-99 a not-sure":         {Tally{LongStops: 1}, "stops of a leader"},
-		"@4150 - struck":            {Tally{Healed: 1}, "all had healed"},
+		"@4150 - struck":            {Tally{Healed: 1}, "recoveries from all faults"},
 		"b sent w1":                 {Tally{}, "2 writes are named w1"},
 		"@3050 b unclear w3":        {Tally{}, "write w3 has 2 outcomes"},
 		"@3700 c joined":            {Tally{}, "c joined after its crash"},

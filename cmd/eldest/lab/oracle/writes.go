@@ -26,7 +26,7 @@ func I2(h *History) []Violation {
 	}
 	all, _, foreign := h.commits()
 	for _, c := range foreign {
-		out.add(c.At, "value %q was written by nobody known", c.Value)
+		out.add(c.At, "value %q was not written by a participant", c.Value)
 	}
 	q := h.queue()
 	for _, c := range all {
@@ -57,7 +57,7 @@ func Rising(h *History) []Violation {
 	out := found{invariant: "I3"}
 	all, deleted, _ := h.commits()
 	for _, c := range deleted {
-		out.add(c.At, "the data was deleted at %d, and what was acknowledged with it", c.Rev)
+		out.add(c.At, "the data was deleted at %d, including acknowledged writes", c.Rev)
 	}
 	last, opened := int64(0), map[int64]bool{}
 	for _, c := range all {
@@ -67,7 +67,7 @@ func Rising(h *History) []Violation {
 		last = max(last, c.token)
 		switch {
 		case c.Opens && opened[c.token]:
-			out.add(c.At, "the tenure of token %d was opened twice, at %d again", c.token, c.Rev)
+			out.add(c.At, "the tenure of token %d was opened a second time, at %d", c.token, c.Rev)
 		case h.Opens && !c.Opens && !opened[c.token]:
 			out.add(c.At, "write %s committed at %d, and its tenure, token %d, had not been opened", c.name, c.Rev, c.token)
 		}
@@ -89,15 +89,15 @@ func Kept(h *History) []Violation {
 		}
 		there := commits[e.Write]
 		if len(there) == 0 {
-			out.add(e.At, "write %s was acknowledged to %s and is not there", e.Write, e.Who)
+			out.add(e.At, "write %s was acknowledged to %s but is not in the store", e.Write, e.Who)
 			continue
 		}
 		switch c := there[0]; {
 		case len(there) > 1: // Once reports it
 		case e.Commit != 0 && e.Commit != c.Rev, e.Token != 0 && e.Token != c.token:
-			out.add(e.At, "write %s was acknowledged at revision %d with token %d, and is there at %d with %d", e.Write, e.Commit, e.Token, c.Rev, c.token)
+			out.add(e.At, "write %s was acknowledged at revision %d with token %d, but the store has it at %d with %d", e.Write, e.Commit, e.Token, c.Rev, c.token)
 		case c.Did != "" && c.Did != wanted[e.Write]:
-			out.add(e.At, "write %s asked for %s, and %s was carried out", e.Write, wanted[e.Write], c.Did)
+			out.add(e.At, "write %s requested %s, but %s was executed", e.Write, wanted[e.Write], c.Did)
 		}
 	}
 	return out.all
@@ -109,7 +109,7 @@ func Refusals(h *History) []Violation {
 	commits := h.byName()
 	for _, e := range h.Events {
 		if there := commits[e.Write]; e.Kind == Refused && len(there) > 0 {
-			out.add(e.At, "write %s was refused to %s and applied all the same, at %s", e.Write, e.Who, revisions(there))
+			out.add(e.At, "write %s was refused to %s but applied, at %s", e.Write, e.Who, revisions(there))
 		}
 	}
 	return out.all
@@ -195,7 +195,7 @@ func Fresh(h *History) []Violation {
 		case !found:
 			out.add(e.At, "%s read %q of %q, which the store never had there", e.Who, e.Write, e.Key)
 		case began >= first:
-			out.add(e.At, "%s read %q of %q as it was from revision %d on, when that could not be: revision %d was not asked for yet", e.Who, e.Write, e.Key, began, first)
+			out.add(e.At, "%s read %q of %q as it was from revision %d on, which was impossible: revision %d was not requested yet", e.Who, e.Write, e.Key, began, first)
 		case ended <= known:
 			out.add(e.At, "%s read %q of %q as it was until revision %d, when revision %d was known already", e.Who, e.Write, e.Key, ended, known)
 		}

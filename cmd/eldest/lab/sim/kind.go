@@ -70,7 +70,7 @@ func kinds() []kind {
 func (r *run) proofs() {
 	sum := r.struck
 	rates := map[string]float64{}
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		met := p.host.Effects()
 		sum["bytes held"] += met.Held
 		sum["bytes late"] += met.Late

@@ -180,7 +180,7 @@ func (p *participant) leads() bool {
 
 // alone checks that no other node leads while this one does.
 func (n *node) alone() {
-	for _, other := range n.run.everybody() {
+	for _, other := range n.run.allParticipants() {
 		if other != n.participant && other.leads() && n.leads() {
 			n.run.violated("%s and %s are both leading", n.name, other.name)
 		}
@@ -233,13 +233,13 @@ func (r *run) unfollowed() string {
 	}
 	var leaders []string
 	token := eldest.Token(0)
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		if _, lives, _ := p.state(); lives && p.leads() {
 			leaders = append(leaders, p.id)
 			_, token, _ = p.status().Own()
 		}
 	}
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		if _, lives, _ := p.state(); !lives || p.status == nil {
 			continue
 		}

@@ -182,7 +182,7 @@ func (p *participant) lead(t contender.Tenure, won oracle.Event, usable func() b
 	p.set(func() { p.withdraw, p.tenure, p.unsure, p.giveUp, p.decided = nil, t, false, giveUp, false })
 	// Now, at the instant of the win, sample which others are still sure. Their answers are before the win
 	// in the log, because a participant that is not sure now was not sure when the win happened.
-	for _, other := range p.run.everybody() {
+	for _, other := range p.run.allParticipants() {
 		if other != p {
 			other.ask(p.name)
 		}

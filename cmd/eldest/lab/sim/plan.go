@@ -82,12 +82,12 @@ var usual = tempo{pace: 500 * time.Millisecond, rest: time.Second, reads: 8 * ti
 type role uint8
 
 const (
-	anybody role = iota
+	anyParticipant role = iota
 	theLeader
 	aWaiter
 )
 
-func (r role) String() string { return [...]string{"anybody", "the leader", "a waiter"}[r] }
+func (r role) String() string { return [...]string{"any participant", "the leader", "a waiter"}[r] }
 
 // step is one event of a plan. The verb determines which fields are used.
 type step struct {

@@ -102,7 +102,7 @@ func (r *run) step(s step) {
 	target := "the server"
 	p := r.target(s)
 	if f.do != nil {
-		if target = "nobody is there"; p != nil {
+		if target = "no target"; p != nil {
 			target = p.name
 		}
 	}
@@ -125,7 +125,7 @@ func (r *run) target(s step) *participant {
 	case s.role == aWaiter && len(q) > 1:
 		return r.owner(q[1+s.pick%(len(q)-1)].Key)
 	}
-	alive := slices.DeleteFunc(r.everybody(), func(p *participant) bool {
+	alive := slices.DeleteFunc(r.allParticipants(), func(p *participant) bool {
 		started, lives, _ := p.state()
 		return p.dead() || started && !lives
 	})
@@ -156,8 +156,8 @@ func (r *run) join(name, id string, after time.Duration, takesOver bool) {
 	time.AfterFunc(after, func() { p.begin(life) })
 }
 
-// everybody returns all participants so far.
-func (r *run) everybody() []*participant {
+// allParticipants returns all participants so far.
+func (r *run) allParticipants() []*participant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.participants)
@@ -175,7 +175,7 @@ func (r *run) queue() []oracle.Change {
 
 // owner returns the participant whose key it is, or nil.
 func (r *run) owner(key string) *participant {
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		if _, _, lease := p.state(); lease == oracle.LeaseOf(key) {
 			return p
 		}
@@ -274,7 +274,7 @@ func (r *run) heal() {
 	}
 	r.space()
 	require.False(r.world.T, r.owed)
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		p.host.Forget()
 		p.goOn(true)
 		p.host.Starve(0, nil)
@@ -313,7 +313,7 @@ func (r *run) settle() {
 // lease remains, and the checks of the end would find nothing wrong.
 func (r *run) recovered() bool {
 	living := 0
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		started, lives, _ := p.state()
 		if !started {
 			return false
@@ -353,7 +353,7 @@ func (r *run) settled() {
 
 // end makes all participants leave, looks for leftovers, and judges the history.
 func (r *run) end() *result {
-	for _, p := range r.everybody() {
+	for _, p := range r.allParticipants() {
 		p.leave()
 	}
 	time.Sleep(time.Second) // until the tap has received the last changes

@@ -70,7 +70,7 @@ func drawStall(rng *rand.Rand, ttl time.Duration, s *step) {
 // the server, they are, and leases continue to expire.
 func (r *run) stall(s step) {
 	r.bother(nil, s.lasts)
-	all := r.everybody()
+	all := r.allParticipants()
 	for _, p := range all {
 		p.host.Cut(rig.Both)
 	}

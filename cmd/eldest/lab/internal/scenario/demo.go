@@ -218,7 +218,7 @@ func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	facts := InOrder(d.Facts())
 	left := d.Close()
 	if ctx.Err() != nil {
-		d.Aside("interrupted: %s; nothing was judged", endWords(left))
+		d.Aside("interrupted: %s; nothing was checked", endWords(left))
 		d.flush()
 		return errors.Join(context.Cause(ctx), left)
 	}

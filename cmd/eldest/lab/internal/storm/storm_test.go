@@ -55,9 +55,9 @@ func TestStormNoticesWhatIsWrong(t *testing.T) {
 		found[v.Name] = strings.Join(v.Problems, "\n")
 	}
 	for _, wrong := range []struct{ verdict, problem string }{
-		{"no acknowledged write is lost", "and is not there"},
+		{"no acknowledged write is lost", "but is not in the store"},
 		{"no attempt is applied twice", "was applied 2 times"},
-		{"no refused write is applied", "and applied all the same"},
+		{"no refused write is applied", "but applied, at"},
 		{promises, "could have waited"},
 		{promises, "shed, though its caller is modest"},
 		{promises, "undocumented: DataLoss"},
