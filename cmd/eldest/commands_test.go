@@ -62,8 +62,8 @@ var helpSays = map[string][]string{
 	"resign":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"transfer": {"Not guaranteed"},
 	"run": {
-		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
-		"ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "ELDEST_TLS_KEY", "--grace", "--restart", "--exit-code", "--on-win", "--on-loss",
+		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_CANDIDATE_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
+		"ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "--grace", "--restart", "--exit-code", "--on-win", "--on-loss",
 		"--hook-timeout", "--health", "--health-every", "Not guaranteed",
 	},
 }

@@ -165,11 +165,10 @@ keeper. stdout and stderr are CMD's; stdin too, unless it is a terminal: then it
 and there is no /dev/tty. eldest writes its events to stderr. CMD's environment is that of
 eldest, and
   ELDEST_ELECTION   the name of the election
-  ELDEST_KEY        the key with which it leads, as "eldest list" shows it
+  ELDEST_CANDIDATE_KEY  the key with which it leads, as "eldest list" shows it
   ELDEST_TOKEN      the token of the tenure: pass it to stores that refuse older ones
   ELDEST_DEADLINE   the time until which leadership was certain when CMD was started
                     (RFC 3339). Renewals extend it, but do not change the variable.
-  ELDEST_TLS_KEY    the TLS key for etcd, if eldest itself read it from ELDEST_KEY
 
 How CMD ends. The deadline is the moment from which etcd may let another candidate lead,
 less a margin (a tenth of the TTL, at least 200 ms).
@@ -205,7 +204,7 @@ success, too. With both, eldest is a candidate again after a transfer.
 --on-win runs after each win, before CMD, with CMD's environment. If it fails, CMD is not
 started and leadership is given up: a failure. --on-loss runs after each tenure, when
 no process of CMD runs and the key is deleted: another candidate may lead already. It has
-ELDEST_ELECTION, ELDEST_KEY, ELDEST_TOKEN, ELDEST_CAUSE (why the tenure ended) and, if CMD
+ELDEST_ELECTION, ELDEST_CANDIDATE_KEY, ELDEST_TOKEN, ELDEST_CAUSE (why the tenure ended) and, if CMD
 ran, ELDEST_EXIT_CODE. Its failure changes nothing; if eldest is killed, it is not run.
 --health runs every --health-every, with CMD's environment and ELDEST_PID; after three times
 --health-every without a success the lease is no longer renewed, and leadership ends at the

@@ -50,22 +50,9 @@ var FlagNames = []string{
 // another cluster than etcdctl.
 var EnvPrefixes = []string{"ELDEST_", "ETCDCTL_"}
 
-// Environment variables of a program that "eldest run" runs: the candidate's key is in the variable
-// from which a TLS key is read elsewhere.
-const (
-	EnvKey    = "ELDEST_KEY"
-	EnvToken  = "ELDEST_TOKEN"
-	EnvTLSKey = "ELDEST_TLS_KEY"
-)
-
-// VariableOf is the environment variable of a connection flag. Within "eldest run", ELDEST_KEY is the
-// candidate's key and not a file; the TLS key is then in ELDEST_TLS_KEY.
+// VariableOf is the environment variable of a connection flag.
 func VariableOf(prefix, flag string) string {
-	name := prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	if name == EnvKey && os.Getenv(EnvToken) != "" {
-		return EnvTLSKey
-	}
-	return name
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // Help ends the help text of every command that has the flags.
