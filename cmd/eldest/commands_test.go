@@ -59,7 +59,7 @@ var helpSays = map[string][]string{
 	"leader":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"list":     {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"observe":  {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
-	"resign":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"evict":    {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"transfer": {"Not guaranteed"},
 	"run": {
 		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_CANDIDATE_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"use": "campaign leader observe run ", "operate": "etcd list resign transfer ", "learn": "demo service trace ", "test": "bench chaos ",
+		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo service trace ", "test": "bench chaos ",
 	}, groups)
 }
 
@@ -122,7 +122,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 // The queue changes between the question and the answer.
-func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
+func TestEvictRemovesOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
 	ctx := bounded(t)
@@ -146,14 +146,14 @@ func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
 }
 
 // The removal was sent, but its reply did not arrive: the user is not told that nothing was done.
-func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
+func TestEvictAdmitsThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
 	_, err := etcd.client.Put(bounded(t), "svc/1f", "")
 	require.NoError(t, err)
 	host := etcd.Host(t)
 	host.SwallowNextReply(etcdtest.Containing("svc/1f"))
-	_, _, stderr := etcd.line("resign", "svc", "--yes", "--endpoints", host.Endpoints()[0])
+	_, _, stderr := etcd.line("evict", "svc", "--yes", "--endpoints", host.Endpoints()[0])
 	require.Contains(t, stderr, "may have been removed")
 	require.Empty(t, etcd.keys())
 }

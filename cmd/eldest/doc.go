@@ -17,7 +17,7 @@
 //	1    failed
 //	2    bad usage: unknown command or flag, bad arguments; nothing was sent
 //	3    leadership or the session was lost (campaign, run)
-//	4    no candidate leads (leader, resign, transfer), or the candidate is not in the queue (resign, transfer)
+//	4    no candidate leads (leader, evict, transfer), or the candidate is not in the queue (evict, transfer)
 //	5    no violation was found, but a part of the run proves nothing (chaos)
 //	6    refused; the leader still leads (transfer)
 //	130  interrupted: there is no verdict (demo, service), or not everything was measured or tried (bench, chaos)

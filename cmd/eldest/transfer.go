@@ -209,8 +209,8 @@ func adviceFor(r *transfer.Refusal, name string) string {
 	}
 	return map[transfer.Reason]string{
 		transfer.UnknownTarget: list + " shows the candidates",
-		transfer.LeaderDeaf:    "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads",
-		transfer.Between:       "A transfer to the first in line does not need them; eldest resign can remove them from the queue",
+		transfer.LeaderDeaf:    "eldest evict " + cli.Printable(name) + " removes its key, and the next in line leads",
+		transfer.Between:       "A transfer to the first in line does not need them; eldest evict can remove them from the queue",
 		transfer.Behind:        "With --order pass-by they may pass the candidates that requeue",
 		transfer.Outranked:     "A transfer to the node with the highest priority is possible (" + list + " shows priorities)",
 		transfer.Busy:          "Check the queue (" + list + ") and try again",

@@ -70,7 +70,7 @@ func (f *Flags) Advise(err error) error {
 		return fmt.Errorf("%s: check --user and --password", text)
 	case code == codes.PermissionDenied:
 		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
-			"(write for campaign and resign, read for the rest)", text, f.User)
+			"(write for campaign and evict, read for the rest)", text, f.User)
 	case Silent(err):
 		// The exact cause cannot be known here; what to check is known.
 		where := "--endpoints (or ELDEST_ENDPOINTS)"

@@ -18,12 +18,16 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-func newResignCmd() *cobra.Command {
+// formerName is the deprecated alias of the command: leaders resign, operators evict.
+const formerName = "resign"
+
+func newEvictCmd() *cobra.Command {
 	var conn *connect.Flags
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "resign ELECTION [KEY]",
-		Short: "Remove the leader, or another candidate, from the queue",
+		Use:     "evict ELECTION [KEY]",
+		Aliases: []string{formerName},
+		Short:   "Remove the leader, or another candidate, from the queue",
 		Long: `Removes the leader's key from an election, or that of the candidate named by KEY:
 a key as "eldest list" shows it, or only the lease in hex. The candidate is notified at
 once, and if it led, the next one leads.
@@ -38,15 +42,18 @@ Exit codes: 0 removed; 1 failed, answered with no, or the key was replaced
 meanwhile; 2 bad usage, or no terminal to ask for confirmation; 4 no candidate leads, or
 the candidate is not in the queue.
 ` + connect.Help,
-		Example: `  eldest resign nightly-jobs
-  eldest resign nightly-jobs 694d9a3f2c1b4e07 --yes`,
+		Example: `  eldest evict nightly-jobs
+  eldest evict nightly-jobs 694d9a3f2c1b4e07 --yes`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.CalledAs() == formerName {
+				cli.ToStderr(cmd)(formerName + " is deprecated: the name of this command is evict")
+			}
 			key := ""
 			if len(args) == 2 {
 				key = args[1]
 			}
-			return runResign(cmd, conn, yes, args[0], key)
+			return runEvict(cmd, conn, yes, args[0], key)
 		},
 	}
 	conn = connect.AddFlags(cmd)
@@ -54,7 +61,7 @@ the candidate is not in the queue.
 	return cmd
 }
 
-func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key string) error {
+func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key string) error {
 	if err := keys.Check(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
@@ -88,7 +95,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	})
 }
 
-// removal describes what "eldest resign" will do, as planned, and then what it has done.
+// removal describes what "eldest evict" will do, as planned, and then what it has done.
 type removal struct {
 	Election string       `json:"election"`
 	Key      string       `json:"key"`
