@@ -93,7 +93,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo service trace ", "test": "bench chaos ",
+		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo service trace ", "test": "bench chaos ", "about": "version ",
 	}, groups)
 }
 

@@ -21,6 +21,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(cli.Use.Of(newCampaignCmd(), newRunCmd(), newObserveCmd(), newLeaderCmd())...)
 	root.AddCommand(cli.Operate.Of(newListCmd(), newTransferCmd(), newEvictCmd(), newEtcdCmd())...)
 	root.AddCommand(lab.Commands(newServiceNodeCmd())...)
+	root.AddCommand(cli.About.Of(newVersionCmd())...)
 	root.AddCommand(newKeeperCmd())
 	return root
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -58,20 +57,4 @@ func markStart(cmd *cobra.Command, started *bool) {
 	for _, sub := range cmd.Commands() {
 		markStart(sub, started)
 	}
-}
-
-// Version returns the version of eldest and that of its etcd.
-func Version() string {
-	built, etcd := "(devel)", "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			built = info.Main.Version
-		}
-		for _, module := range info.Deps {
-			if module.Path == "go.etcd.io/etcd/server/v3" {
-				etcd = module.Version
-			}
-		}
-	}
-	return fmt.Sprintf("%s (etcd %s)", built, etcd)
 }

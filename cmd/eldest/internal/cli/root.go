@@ -11,6 +11,7 @@ const (
 	Operate Group = "operate"
 	Learn   Group = "learn"
 	Test    Group = "test"
+	About   Group = "about"
 )
 
 // groups are in the order of --help.
@@ -19,6 +20,7 @@ var groups = []*cobra.Group{
 	{ID: string(Operate), Title: "Operate them:"},
 	{ID: string(Learn), Title: "Learn how they work:"},
 	{ID: string(Test), Title: "Test and measure them:"},
+	{ID: string(About), Title: "About this command:"},
 }
 
 // Of puts commands into the group.
@@ -52,10 +54,10 @@ func NewRoot() *cobra.Command {
 	root.Version = Version()
 	root.SetVersionTemplate("eldest {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "write JSON for programs instead of tables for people")
 	root.AddGroup(groups...)
-	root.SetHelpCommandGroupID(string(Learn))
+	root.SetHelpCommandGroupID(string(About))
+	root.SetCompletionCommandGroupID(string(About))
 	return root
 }
 
