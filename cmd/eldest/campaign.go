@@ -38,7 +38,7 @@ the queue or the session was lost.
 ` + connect.Help,
 		Example: `  eldest campaign nightly-jobs
   eldest campaign nightly-jobs "$(hostname -f):8080" --ttl 5s --json`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value := defaultValue()
 			if len(args) == 2 {

@@ -38,7 +38,7 @@ Not for production: there is no TLS, and all members share this process.
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.`,
 		Example: `  eldest etcd --members 3
   eldest etcd --data-dir ./etcd --client-port 2379`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEtcd(cmd, f) },
 	}
 	fl := cmd.Flags()

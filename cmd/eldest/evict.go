@@ -44,7 +44,7 @@ the candidate is not in the queue.
 ` + connect.Help,
 		Example: `  eldest evict nightly-jobs
   eldest evict nightly-jobs 694d9a3f2c1b4e07 --yes`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.CalledAs() == formerName {
 				cli.ToStderr(cmd)(formerName + " is deprecated: the name of this command is evict")

@@ -35,7 +35,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest observe nightly-jobs
   eldest observe nightly-jobs --json | jq -r 'select(.event == "leader") | .value'`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := keys.Check(args[0]); err != nil {
 				return cli.Exit(cli.ExitUsage, err)

@@ -129,7 +129,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, transfers map[eldest.T
 func queryCmd(cmd *cobra.Command, ask func(context.Context, *cobra.Command, *clientv3.Client, string) error) *cobra.Command {
 	conn := connect.AddFlags(cmd)
 	cmd.Long += connect.Help
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args, cmd.ValidArgsFunction = cli.Arguments, cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return once(cmd, conn, args[0], func(ctx context.Context, client *clientv3.Client) error { return ask(ctx, cmd, client, args[0]) })
 	}

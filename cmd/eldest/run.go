@@ -62,7 +62,7 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD ARG", err)
+		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD [ARG]...", err)
 	})
 	o.candidateFlags = addCandidateFlags(cmd, "leader")
 	fl := cmd.Flags()
@@ -91,8 +91,10 @@ func (o *runOptions) take(cmd *cobra.Command, args []string) error {
 		return nil
 	case dash > 1:
 		return fmt.Errorf("one ELECTION before --, not %d", dash)
+	case dash == 0, len(args) == 0:
+		return cli.Missing(cmd, "election")
 	}
-	return fmt.Errorf("want an ELECTION and, after --, a program: eldest run ELECTION -- CMD ARG")
+	return cli.Missing(cmd, "program")
 }
 
 // maxHookTime bounds the durations of hooks; a longer one is a mistake in the unit.

@@ -59,7 +59,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest etcd --members 3
   eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(args[0], "", ""); err != nil {
 				return err

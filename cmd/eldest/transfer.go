@@ -70,7 +70,7 @@ still leads, but some candidates may have requeued.
 ` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.conn = connect.AddFlags(cmd)

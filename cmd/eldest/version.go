@@ -21,7 +21,7 @@ etcd_server (the versions of the etcd modules).
 Exit codes: 0 done; 1 failed; 2 bad usage.`,
 		Example: `  eldest version
   eldest version --json | jq -r .revision`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := cli.ReadBuild()
 			revision := b.Revision
