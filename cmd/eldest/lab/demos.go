@@ -75,6 +75,9 @@ interrupted, nothing was judged.`,
   eldest demo --duration 10m --json | jq 'select(.event == "summary")'`,
 		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Positive(cmd.Flags(), "duration"); err != nil {
+				return err
+			}
 			return runDemo(cmd, &cfg.Config, func(ctx context.Context) error { return demo.Run(ctx, cfg) })
 		},
 	}

@@ -145,8 +145,8 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if f.program == nil {
-		if fl.Changed("ttl") && f.scene.TTL <= 0 {
-			return cli.Usagef("--ttl %v: want more than 0s", f.scene.TTL)
+		if err := cli.Positive(fl, "candidates", "ttl"); err != nil {
+			return err
 		}
 		f.scene.Election, f.scene.Act = f.election, campaigns.Act(f.act)
 		if err := f.scene.Check(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Arguments refuses arguments that do not match the words of cmd.Use, of which one in brackets may be
@@ -29,4 +30,19 @@ func Missing(cmd *cobra.Command, what string) error {
 // usageOf returns how a command is called.
 func usageOf(cmd *cobra.Command) string {
 	return cmd.CommandPath() + strings.TrimPrefix(cmd.Use, cmd.Name())
+}
+
+// Positive refuses numbers and durations of the named flags that were given as zero or less. It is for
+// flags whose default is set where they are used, and is zero in the flag.
+func Positive(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		flag := flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		if value := flag.Value.String(); value == "0" || value == "0s" || strings.HasPrefix(value, "-") {
+			return Usagef("--%s %s: want more than 0", name, value)
+		}
+	}
+	return nil
 }

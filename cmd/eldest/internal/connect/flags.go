@@ -100,8 +100,10 @@ func (f *Flags) Resolve(cmd *cobra.Command) error {
 	switch {
 	case len(f.Endpoints) == 0:
 		return cli.Usagef("--endpoints is empty")
-	case f.DialTimeout <= 0 || f.CommandTimeout <= 0:
-		return cli.Usagef("--dial-timeout and --command-timeout must be positive")
+	case f.DialTimeout <= 0:
+		return cli.Usagef("--dial-timeout %v: want more than 0s", f.DialTimeout)
+	case f.CommandTimeout <= 0:
+		return cli.Usagef("--command-timeout %v: want more than 0s", f.CommandTimeout)
 	case (f.Cert == "") != (f.Key == ""):
 		return cli.Usagef("--cert and --key must be given together")
 	case f.Namespace != "" && !strings.HasSuffix(f.Namespace, "/"):
