@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -100,16 +101,23 @@ func TestHelp(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	failure := errors.New("it failed")
 	for name, c := range map[string]struct {
-		err    error
-		code   int
-		stderr string
+		err          error
+		code         int
+		stderr, json string
 	}{
-		"done":             {nil, cli.ExitOK, ""},
-		"failed":           {failure, cli.ExitFailed, "eldest fake: it failed\n"},
-		"coded":            {cli.Exit(cli.ExitLost, failure), cli.ExitLost, "eldest fake: it failed\n"},
-		"coded and silent": {cli.Exit(cli.ExitNobody, nil), cli.ExitNobody, ""},
-		"wrapped":          {fmt.Errorf("because %w", cli.Exit(cli.ExitLost, failure)), cli.ExitLost, "eldest fake: because it failed\n"},
-		"usage":            {cli.Usagef("%d is too many", 7), cli.ExitUsage, "eldest fake: 7 is too many\nRun 'eldest fake --help' for usage.\n"},
+		"done":             {nil, cli.ExitOK, "", ""},
+		"failed":           {failure, cli.ExitFailed, "eldest fake: it failed\n", `{"error":"it failed","exit_code":1}` + "\n"},
+		"coded":            {cli.Exit(cli.ExitLost, failure), cli.ExitLost, "eldest fake: it failed\n", `{"error":"it failed","exit_code":3}` + "\n"},
+		"coded and silent": {cli.Exit(cli.ExitNobody, nil), cli.ExitNobody, "", ""},
+		"wrapped":          {fmt.Errorf("because %w", cli.Exit(cli.ExitLost, failure)), cli.ExitLost, "eldest fake: because it failed\n", `{"error":"because it failed","exit_code":3}` + "\n"},
+		"advised": {
+			fmt.Errorf("because %w", cli.Advise(failure, "try <again>")), cli.ExitFailed, "eldest fake: because it failed; try <again>\n",
+			`{"error":"because it failed","exit_code":1,"advice":"try <again>"}` + "\n",
+		},
+		"usage": {
+			cli.Usagef("%d is too many", 7), cli.ExitUsage, "eldest fake: 7 is too many\nRun 'eldest fake --help' for usage.\n",
+			`{"error":"7 is too many","exit_code":2,"advice":"Run 'eldest fake --help' for usage."}` + "\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := cli.NewRoot()
@@ -117,8 +125,39 @@ func TestExitCodes(t *testing.T) {
 			code, _, stderr := clitest.Line(t, root, "fake")
 			require.Equal(t, c.code, code)
 			require.Equal(t, c.stderr, stderr)
+			code, stdout, stderr := clitest.Line(t, root, "fake", "--json")
+			require.Equal(t, c.code, code)
+			require.Equal(t, c.json, stderr)
+			require.Empty(t, stdout)
 		})
 	}
+}
+
+// With --json the failure of each command is one object on stderr, also if the command line ends to be
+// understood before the flag.
+func TestFailuresInJSON(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if cmd.Hidden {
+			return
+		}
+		words := strings.Fields(cmd.CommandPath())[1:]
+		for _, flags := range [][]string{{"--json", "--no-such-flag"}, {"--no-such-flag", "--json"}} {
+			code, stdout, stderr := runLine(t, append(slices.Clone(words), flags...)...)
+			require.Equal(t, cli.ExitUsage, code, words)
+			require.Empty(t, stdout)
+			o := parse[object](t, stderr)
+			require.Contains(t, o["error"], "--no-such-flag")
+			require.Contains(t, o["advice"], cmd.CommandPath()+" --help")
+			require.EqualValues(t, cli.ExitUsage, o["exit_code"])
+		}
+	}
+	visit(newRootCmd())
+	_, _, stderr := runLine(t, "run", "svc", "--no-such-flag", "--", "program", "--json")
+	require.True(t, strings.HasPrefix(stderr, "eldest run: "), "--json is the program's: %s", stderr)
 }
 
 // The queue changes between the question and the answer.

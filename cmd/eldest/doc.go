@@ -8,8 +8,24 @@
 //
 // # Not guaranteed
 //
-// The tables are for people and may change between releases. Programs use --json: fields are added to
-// it, but never removed or renamed.
+// The tables and the texts of errors are for people and may change between releases. Programs use
+// --json: fields are added to it, but never removed or renamed.
+//
+// # JSON
+//
+// With --json a command writes one JSON value to stdout, or one a line if it runs until a signal. "eldest
+// run" writes its lines to stderr, because stdout is its program's. In bench and chaos --json may name a
+// file instead.
+//
+// A failure is one object, the last line of stderr:
+//
+//	error      why the command failed
+//	exit_code  the exit code
+//	advice     what the user can do; left out where there is no advice
+//
+// Lines before it are notices. "eldest run" writes the object as its event "failed", with more fields.
+// There is no object where the exit code repeats what was written or is that of another program: a
+// verdict (demo, service, chaos), an interrupted measurement, run --exit-code, trace -- CMD.
 //
 // # Exit codes
 //

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -67,7 +68,7 @@ func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key strin
 	}
 	// This is checked before anything is sent, so that a script always fails, and at once.
 	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
-		return cli.Usagef("stdin is not a terminal, so the command cannot ask for confirmation; use --yes to remove the key without it")
+		return cli.Exit(cli.ExitUsage, cli.Advise(errors.New("stdin is not a terminal, so the command cannot ask for confirmation"), "use --yes to remove the key without it"))
 	}
 	var plan removal
 	// The limit of once is for requests only: the question to the user has none.
@@ -87,7 +88,7 @@ func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key strin
 	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
 		switch err := plan.carryOut(ctx, client); {
 		case err != nil && connect.Silent(err):
-			return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed nevertheless; check with eldest list", conn.Advise(err)))
+			return cli.Exit(cli.ExitFailed, cli.Advise(fmt.Errorf("%w; the key may have been removed nevertheless", conn.Advise(err)), "check with eldest list"))
 		case err != nil:
 			return err
 		}
@@ -120,7 +121,7 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 	}
 	i := slices.IndexFunc(queue, func(e observe.Entry) bool { return key == "" || names(key, e.Candidate, namespace) })
 	if i < 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows the candidates", cli.Printable(key), cli.Printable(name)))
+		return removal{}, cli.Exit(cli.ExitNobody, cli.Advise(fmt.Errorf("%s is not in the queue of %s", cli.Printable(key), cli.Printable(name)), "eldest list shows the candidates"))
 	}
 	found := queue[i].Candidate
 	plan := removal{

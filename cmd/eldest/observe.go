@@ -90,7 +90,7 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 		event.Time = at.Format(time.RFC3339Nano)
 		line := event.text(at)
 		if cli.WantsJSON(cmd) {
-			line = jsonLine(event)
+			line = cli.JSONLine(event)
 		}
 		if _, err := io.WriteString(cmd.OutOrStdout(), line); err != nil {
 			return fmt.Errorf("writing the events: %w", err)

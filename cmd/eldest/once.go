@@ -160,7 +160,7 @@ func once(cmd *cobra.Command, conn *connect.Flags, name string, ask func(context
 func show(cmd *cobra.Command, v any, text func(io.Writer)) error {
 	var b strings.Builder
 	if cli.WantsJSON(cmd) {
-		b.WriteString(jsonLine(v))
+		b.WriteString(cli.JSONLine(v))
 	} else {
 		text(&b)
 	}

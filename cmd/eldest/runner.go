@@ -170,7 +170,7 @@ func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 	e := &eventLog{asJSON: asJSON, election: r.name}
 	notice := func(text string) string {
 		if asJSON {
-			return jsonLine(event{Event: "notice", Time: time.Now().Format(time.RFC3339Nano), Election: r.name, Text: text})
+			return cli.JSONLine(event{Event: "notice", Time: time.Now().Format(time.RFC3339Nano), Election: r.name, Text: text})
 		}
 		return cli.NoticeLine(path, text)
 	}
@@ -186,7 +186,8 @@ func (r *runner) failed(err error) error {
 	if !r.events.asJSON || reason == nil {
 		return err
 	}
-	r.events.own(event{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code})
+	f := cli.FailureOf(r.cmd, code, reason)
+	r.events.own(event{Event: "failed", Cause: plain.Lines(reason.Error()), Error: f.Error, ExitCode: &f.ExitCode, Advice: f.Advice})
 	return cli.Exit(code, nil)
 }
 

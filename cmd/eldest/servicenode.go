@@ -218,7 +218,7 @@ func (e nodeEvents) write(at time.Time, event nodeEvent) error {
 	line := eventLine(at, event.Event, "", event.Role, "at", cli.Printable(event.Address), "", cli.Printable(event.Leader),
 		"at", cli.Printable(event.LeaderAddress), "because", event.Reason, "token", event.Token)
 	if e.asJSON {
-		line = jsonLine(event)
+		line = cli.JSONLine(event)
 	}
 	if _, err := io.WriteString(e.out, line); err != nil {
 		return fmt.Errorf("writing the events: %w", err)

@@ -210,7 +210,7 @@ func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
 	code, _, stderr := runLine(t, "bench", "guard", "--endpoints", "127.0.0.1:1", "--command-timeout", "3s")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Contains(t, stderr, "Check --endpoints, and")
+	require.Contains(t, stderr, "check that it is running, --endpoints, and")
 }
 
 // A benchmark that a signal ends prints that the clean-up takes a moment.

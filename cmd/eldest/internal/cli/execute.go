@@ -29,12 +29,16 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, std Stream
 
 	cmd, err := root.ExecuteContextC(ctx)
 	code, err := ExitCode(err, started)
+	if err != nil && failsInJSON(cmd, args) {
+		fmt.Fprint(std.Err, JSONLine(FailureOf(cmd, code, err)))
+		return code
+	}
 	if err != nil {
 		// The text may quote untrusted input, which must not control the terminal.
 		fmt.Fprintf(std.Err, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
 	}
 	if code == ExitUsage && err != nil { // and not the exit code of another program, passed on
-		fmt.Fprintf(std.Err, "Run '%s --help' for usage.\n", cmd.CommandPath())
+		fmt.Fprintln(std.Err, helpAdvice(cmd))
 	}
 	return code
 }
