@@ -86,6 +86,10 @@ func TestHelp(t *testing.T) {
 				require.Contains(t, stdout, part, path)
 			}
 			require.NotRegexp(t, `(?m) $`, stdout, path)
+			if path == "run" || path == "campaign" { // they fit a screen
+				require.LessOrEqual(t, strings.Count(stdout, "\n"), 60, path)
+				require.NotRegexp(t, `(?m)^.{101}`, stdout, path)
+			}
 			require.NotContains(t, stdout, "run-keeper", "it is not for users")
 			words := strings.Join(strings.Fields(stdout), " ") // a line may end anywhere
 			for _, part := range helpSays[path] {

@@ -70,12 +70,12 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			return f.participate(cmd, args[0], func(ctx context.Context, p participant) error { return f.run(ctx, cmd, p, args[1]) })
 		},
 	}
-	f.candidateFlags = addCandidateFlags(cmd, "node")
+	f.candidateFlags = addCandidateFlags(cmd)
 	f.addKeeper(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT on which to accept requests of clients and of the other nodes; port 0 is a free one")
-	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
-	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left, instead of waiting until its lease expires")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT for clients and for the other nodes")
+	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: --listen)")
+	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left")
 	return cmd
 }
 

@@ -76,9 +76,9 @@ still leads, but some candidates may have requeued.
 	f.conn = connect.AddFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
-	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others does not change; pass-by: candidates behind the target keep their positions, and pass those that requeue")
-	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "how long to wait for the answer of each candidate")
-	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end its work as leader, once it has drained")
+	fl.StringVar(&f.order, "order", transfer.Keep.String(), "of the other candidates: keep or pass-by")
+	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "limit of the answer of each candidate")
+	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "limit of the leader's work after it has drained")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	return cmd
 }

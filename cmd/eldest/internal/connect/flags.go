@@ -57,25 +57,23 @@ func VariableOf(prefix, flag string) string {
 
 // Help ends the help text of every command that has the flags.
 const Help = `
-A connection flag that is not given is read from the environment: --endpoints from
-ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, --dial-timeout from
-ELDEST_DIAL_TIMEOUT or else ETCDCTL_DIAL_TIMEOUT, and so on.`
+The environment can set connection flags: ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, and so on.`
 
 // AddFlags adds the flags to a command. Their values are valid after Resolve. The environment is not
 // read here, because --help would show secrets as defaults.
 func AddFlags(cmd *cobra.Command) *Flags {
 	f := &Flags{}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "etcd's client addresses, comma separated")
+	fl.StringSliceVar(&f.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "etcd's client addresses")
 	fl.StringVar(&f.CACert, "cacert", "", "verify etcd's certificate with this CA bundle")
 	fl.StringVar(&f.Cert, "cert", "", "identify with this TLS certificate")
 	fl.StringVar(&f.Key, "key", "", "the key of --cert")
 	fl.BoolVar(&f.SkipVerify, "insecure-skip-tls-verify", false, "do not verify etcd's certificate; for tests only")
-	fl.StringVar(&f.User, "user", "", "etcd user as name[:password]; the password can also be given in --password or at the prompt on a terminal")
+	fl.StringVar(&f.User, "user", "", "etcd user: name:password; or name, with --password or a prompt")
 	fl.StringVar(&f.Password, "password", "", "the password of --user, which is then only the name")
 	fl.DurationVar(&f.DialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.CommandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
-	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'; election names have none")
+	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'")
 	return f
 }
 
