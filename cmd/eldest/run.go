@@ -62,7 +62,7 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD [ARG]...", err)
+		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD ARG", err)
 	})
 	o.candidateFlags = addCandidateFlags(cmd)
 	fl := cmd.Flags()

@@ -116,7 +116,7 @@ func (f *traceFlags) take(cmd *cobra.Command, args []string) error {
 	case dash < 0 && len(args) == 0:
 		return cli.Missing(cmd, "election, or a program after --,")
 	case dash < 0:
-		return errors.New("want one ELECTION; a program goes after --: eldest trace [ELECTION] -- CMD [ARG]...")
+		return errors.New("want one ELECTION; a program goes after --: eldest trace [ELECTION] -- CMD ARG")
 	case dash > 1:
 		return fmt.Errorf("want one ELECTION before --, not %d", dash)
 	case len(args) == dash:
