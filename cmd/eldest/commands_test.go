@@ -137,8 +137,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// With --json the failure of each command is one object on stderr, also if the command line ends to be
-// understood before the flag.
+// With --json the failure of each command is one object on stderr, also if the parsing of the command
+// line fails before the flag.
 func TestFailuresInJSON(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {

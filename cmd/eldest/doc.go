@@ -38,15 +38,15 @@
 //	6    refused; the leader still leads (transfer)
 //	130  interrupted: there is no verdict (demo, service), or not everything was measured or tried (bench, chaos)
 //
-// The --help of "eldest run" describes which exit code the end of its program gives, with --exit-code
-// and without.
+// docs/run.md has the exit codes of "eldest run", with --exit-code and without.
 //
 // # Adding a command
 //
 // A command is a function newXxxCmd() *cobra.Command in a file of its own. It is mounted in root.go,
-// in one of the groups of --help; package lab mounts the commands of the laboratory. It writes to
+// in one of the groups of --help; package lab mounts the commands of the laboratory. Its Args are
+// cli.Arguments, which names what is missing. It writes to
 // cmd.OutOrStdout() and cmd.ErrOrStderr(), and ends when cmd.Context() ends (at the first SIGINT or
 // SIGTERM; a second one kills the process). It takes --json from cli.WantsJSON(cmd), and returns
 // cli.Exit(code, err) for a documented exit code other than 0 and 1. An error from RunE exits 1; an
-// error before RunE (flags, arguments) or one made with cli.Usagef exits 2.
+// error before RunE (flags, arguments) or one made with cli.Usagef exits 2. cli.Advise adds advice.
 package main
