@@ -123,23 +123,28 @@ func unique[T comparable](lists ...[]T) (once []T) {
 	return once
 }
 
+// maxProcesses is more workers than one machine can run beside etcd.
+const maxProcesses = 1000
+
 // Check returns an error that wraps ErrInvalid if the options are invalid for the scenario. Run
 // does the same.
 func (s Scenario) Check(o Options) error {
 	var why string
 	switch {
 	case o.Rounds < 0:
-		why = fmt.Sprintf("%d rounds; want 1 or more", o.Rounds)
+		why = fmt.Sprintf("--rounds %d: want 1 or more", o.Rounds)
 	case o.Load < 0 || o.Load > maxLoad:
-		why = fmt.Sprintf("a load of %d writes a second; want 0 to %d", o.Load, maxLoad)
+		why = fmt.Sprintf("--load %d: want 0 to %d writes a second", o.Load, maxLoad)
 	case o.Processes < 0:
-		why = fmt.Sprintf("%d processes; want 0 or more", o.Processes)
+		why = fmt.Sprintf("--processes %d: want 0 or more", o.Processes)
+	case o.Processes > maxProcesses:
+		why = fmt.Sprintf("--processes %d: want at most %d", o.Processes, maxProcesses)
 	case len(o.Sizes) > 0 && len(s.Defaults.Sizes) == 0:
 		why = "it has no sizes"
 	case len(o.TTLs) > 0 && len(s.Defaults.TTLs) == 0:
 		why = "it has no TTLs"
 	case o.For < 0:
-		why = fmt.Sprintf("turns of %v; want a time", o.For)
+		why = fmt.Sprintf("--for %v: want more than 0s", o.For)
 	case o.For > 0 && s.Defaults.For == 0:
 		why = "its turns have no length"
 	}
@@ -155,12 +160,12 @@ func (s Scenario) Check(o Options) error {
 	}
 	for _, n := range o.Sizes {
 		if least := max(s.least, 1); n < least {
-			why = fmt.Sprintf("size %d; want %d or more", n, least)
+			why = fmt.Sprintf("--size %d: want %d or more", n, least)
 		}
 	}
 	for _, ttl := range o.TTLs {
 		if ttl < time.Second || ttl%time.Second != 0 {
-			why = fmt.Sprintf("TTL %v; want whole seconds, 1s or more", ttl)
+			why = fmt.Sprintf("--ttl %v: want whole seconds, 1s or more", ttl)
 		}
 	}
 	if why != "" {

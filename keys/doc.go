@@ -44,6 +44,6 @@
 // key.
 //
 // A key with the format of a candidate key that was put by hand, without a lease, is no foreign
-// key: it is a candidate for all clients and blocks the queue until it is removed (eldest resign
+// key: it is a candidate for all clients and blocks the queue until it is removed (eldest evict
 // ELECTION KEY).
 package keys

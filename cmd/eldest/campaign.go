@@ -18,27 +18,26 @@ func newCampaignCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "campaign ELECTION [VALUE]",
 		Short: "Be a candidate, and lead until a signal ends it",
-		Long: `Is a candidate in an election: it waits, leads, and goes on leading until SIGINT or
-SIGTERM ends it. Then it resigns or, before the win, leaves the queue. A second signal ends
-the process at once; its key then stays until the lease expires. VALUE is what other
-clients read about the candidate; the default is host name and process ID.
+		Long: `Is a candidate in an election: it waits, leads, and goes on leading until SIGINT or SIGTERM ends it.
+Then it resigns or, before the win, leaves the queue. A second signal ends the process at once; its
+key then stays until the lease expires. VALUE is what other clients read about the candidate; the
+default is host name and process ID. While etcd cannot be reached at the start it waits.
 
-While etcd cannot be reached at the start it waits. It prints one line per event:
-registered, waiting, leader, at-risk (a renewal failed), recovered, requeued, drained,
-lost, resigned; with --heartbeat also suspended, resumed, and evicted (the predecessor).
-With --json each is an object with event, time, election, key, token, lease, and where
-they apply predecessor, queue, cause, led (requeued, lost, resigned) and remaining_ms
-(at-risk). "resigned": leading or waiting has ended in this process. When the process ends,
-etcd has confirmed the removal of the key, or a line on stderr reports that it has not.
-"requeued" is followed by a new "registered". "drained" (the leader was asked to give up
-leadership) is followed by "resigned" and a new "registered", behind all others.
+It prints one line per event: registered, waiting, leader, at-risk (a renewal failed), recovered,
+requeued, drained, lost, resigned; with --heartbeat also suspended, resumed, and evicted (the
+predecessor). With --json each is an object with event, time, election, key, token, lease, and where
+they apply predecessor, queue, cause, led (requeued, lost, resigned) and remaining_ms (at-risk).
+"resigned": leading or waiting has ended in this process. When the process ends, etcd has confirmed
+the removal of the key, or a line on stderr reports that it has not. "requeued" is followed by a new
+"registered"; "drained" (the leader was asked to give up leadership) by "resigned" and a new
+"registered", behind all others.
 ` + candidateHelp + `
-Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the position in
-the queue or the session was lost.
+Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the position in the queue or the
+session was lost.
 ` + connect.Help,
 		Example: `  eldest campaign nightly-jobs
   eldest campaign nightly-jobs "$(hostname -f):8080" --ttl 5s --json`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value := defaultValue()
 			if len(args) == 2 {
@@ -50,7 +49,7 @@ the queue or the session was lost.
 			return f.participate(cmd, args[0], func(ctx context.Context, p participant) error { return p.campaign(ctx, cmd, value) })
 		},
 	}
-	f = addCandidateFlags(cmd, "candidate")
+	f = addCandidateFlags(cmd)
 	f.addKeeper(cmd)
 	return cmd
 }

@@ -34,43 +34,27 @@ type candidateFlags struct {
 	keeper     bool // not for "eldest run", which has a keeper of its own
 }
 
-// addCandidateFlags adds the flags to a command. who is the help texts' word for the lease holder.
-func addCandidateFlags(cmd *cobra.Command, who string) *candidateFlags {
+// addCandidateFlags adds the flags to a command.
+func addCandidateFlags(cmd *cobra.Command) *candidateFlags {
 	f := &candidateFlags{conn: connect.AddFlags(cmd)}
 	fl := cmd.Flags()
-	fl.StringVar(&f.http, "http", "", "serve /metrics, /healthz and /leader on PORT or HOST:PORT; port 0 is a free one (default: they are not served)")
-	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL,
-		"time to live of the lease: etcd deletes the key of a crashed "+who+" after this time; rounded up to seconds")
-	fl.DurationVar(&f.heartbeat, "heartbeat", 0,
-		"time without a heartbeat after which the leader is replaced, instead of --ttl; at least 500ms, 0s disables heartbeats (see above for the costs)")
-	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: this candidate receives no requests to requeue or to drain")
+	fl.StringVar(&f.http, "http", "", "serve metrics and health on PORT or HOST:PORT")
+	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL, "time to live of the lease, rounded up to seconds")
+	fl.DurationVar(&f.heartbeat, "heartbeat", 0, "replace a leader after this time without a heartbeat; 0s: off")
+	fl.BoolVar(&f.noTransfer, "no-transfer", false, "receive no requests of eldest transfer to requeue or to drain")
 	return f
 }
 
 func (f *candidateFlags) addKeeper(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.keeper, "keeper", false,
-		"start a second process that revokes the lease as soon as this one has died (Linux 5.3)")
+	cmd.Flags().BoolVar(&f.keeper, "keeper", false, "a second process revokes the lease if this one dies (Linux 5.3)")
 }
 
-// Help for --heartbeat, transfers and --http.
+// candidateHelp is about the flags of candidates; the pages docs/operations/sizing.md, docs/transfer.md
+// and docs/observability/README.md have the rest.
 const candidateHelp = `
-With --heartbeat D the leader writes a key below /eldest/beat/ four times in D, and the
-candidate behind it, if it has --heartbeat too, evicts the leader after D without a
-heartbeat: its machine may have failed. A leader whose heartbeats etcd does not confirm in
-time (D less 150ms or a tenth of D) is suspended, and leads again with the same token when
-etcd confirms that its key still exists. Heartbeats cost 4/D revisions a second for each
-leader: have etcd compact automatically (etcd's --auto-compaction-retention), or its
-database grows. Without the permission to write there the candidate continues without
-heartbeats, and reports that on stderr.
-
-It takes part in transfers (eldest transfer), in which it may be asked to requeue or to give
-up leadership; with --no-transfer it takes no part. Requests are written to a key below
-/eldest/ask/ELECTION/: a candidate whose user has no access there takes no part, and reports
-that on stderr.
-
-With --http it serves /metrics for Prometheus, /healthz (200, or 503 after it has had no
-session for twice the TTL, at least ten seconds) and /leader (200 while it leads, else
-503), without TLS. The address is written to stderr; a port without a host is on 127.0.0.1.
+With --heartbeat (500ms or more) a leader is replaced after that time without a heartbeat, and not
+only when its lease expires; these are writes: have etcd compact. --http serves /metrics, /healthz
+(503 without a session) and /leader (503 unless it leads), without TLS; PORT alone on 127.0.0.1.
 `
 
 // check refuses arguments that are invalid in every election. called is the value's name in errors.

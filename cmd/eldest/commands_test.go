@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,11 +60,11 @@ var helpSays = map[string][]string{
 	"leader":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"list":     {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"observe":  {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
-	"resign":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"evict":    {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
 	"transfer": {"Not guaranteed"},
 	"run": {
-		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
-		"ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "ELDEST_TLS_KEY", "--grace", "--restart", "--exit-code", "--on-win", "--on-loss",
+		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_CANDIDATE_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
+		"ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "--grace", "--restart", "--exit-code", "--on-win", "--on-loss",
 		"--hook-timeout", "--health", "--health-every", "Not guaranteed",
 	},
 }
@@ -85,6 +86,10 @@ func TestHelp(t *testing.T) {
 				require.Contains(t, stdout, part, path)
 			}
 			require.NotRegexp(t, `(?m) $`, stdout, path)
+			if path == "run" || path == "campaign" { // they fit a screen
+				require.LessOrEqual(t, strings.Count(stdout, "\n"), 60, path)
+				require.NotRegexp(t, `(?m)^.{101}`, stdout, path)
+			}
 			require.NotContains(t, stdout, "run-keeper", "it is not for users")
 			words := strings.Join(strings.Fields(stdout), " ") // a line may end anywhere
 			for _, part := range helpSays[path] {
@@ -93,23 +98,30 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"use": "campaign leader observe run ", "operate": "etcd list resign transfer ", "learn": "demo service trace ", "test": "bench chaos ",
+		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo service trace ", "test": "bench chaos ", "about": "version ",
 	}, groups)
 }
 
 func TestExitCodes(t *testing.T) {
 	failure := errors.New("it failed")
 	for name, c := range map[string]struct {
-		err    error
-		code   int
-		stderr string
+		err          error
+		code         int
+		stderr, json string
 	}{
-		"done":             {nil, cli.ExitOK, ""},
-		"failed":           {failure, cli.ExitFailed, "eldest fake: it failed\n"},
-		"coded":            {cli.Exit(cli.ExitLost, failure), cli.ExitLost, "eldest fake: it failed\n"},
-		"coded and silent": {cli.Exit(cli.ExitNobody, nil), cli.ExitNobody, ""},
-		"wrapped":          {fmt.Errorf("because %w", cli.Exit(cli.ExitLost, failure)), cli.ExitLost, "eldest fake: because it failed\n"},
-		"usage":            {cli.Usagef("%d is too many", 7), cli.ExitUsage, "eldest fake: 7 is too many\nRun 'eldest fake --help' for usage.\n"},
+		"done":             {nil, cli.ExitOK, "", ""},
+		"failed":           {failure, cli.ExitFailed, "eldest fake: it failed\n", `{"error":"it failed","exit_code":1}` + "\n"},
+		"coded":            {cli.Exit(cli.ExitLost, failure), cli.ExitLost, "eldest fake: it failed\n", `{"error":"it failed","exit_code":3}` + "\n"},
+		"coded and silent": {cli.Exit(cli.ExitNobody, nil), cli.ExitNobody, "", ""},
+		"wrapped":          {fmt.Errorf("because %w", cli.Exit(cli.ExitLost, failure)), cli.ExitLost, "eldest fake: because it failed\n", `{"error":"because it failed","exit_code":3}` + "\n"},
+		"advised": {
+			fmt.Errorf("because %w", cli.Advise(failure, "try <again>")), cli.ExitFailed, "eldest fake: because it failed; try <again>\n",
+			`{"error":"because it failed","exit_code":1,"advice":"try <again>"}` + "\n",
+		},
+		"usage": {
+			cli.Usagef("%d is too many", 7), cli.ExitUsage, "eldest fake: 7 is too many\nRun 'eldest fake --help' for usage.\n",
+			`{"error":"7 is too many","exit_code":2,"advice":"Run 'eldest fake --help' for usage."}` + "\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := cli.NewRoot()
@@ -117,12 +129,43 @@ func TestExitCodes(t *testing.T) {
 			code, _, stderr := clitest.Line(t, root, "fake")
 			require.Equal(t, c.code, code)
 			require.Equal(t, c.stderr, stderr)
+			code, stdout, stderr := clitest.Line(t, root, "fake", "--json")
+			require.Equal(t, c.code, code)
+			require.Equal(t, c.json, stderr)
+			require.Empty(t, stdout)
 		})
 	}
 }
 
+// With --json the failure of each command is one object on stderr, also if the parsing of the command
+// line fails before the flag.
+func TestFailuresInJSON(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if cmd.Hidden {
+			return
+		}
+		words := strings.Fields(cmd.CommandPath())[1:]
+		for _, flags := range [][]string{{"--json", "--no-such-flag"}, {"--no-such-flag", "--json"}} {
+			code, stdout, stderr := runLine(t, append(slices.Clone(words), flags...)...)
+			require.Equal(t, cli.ExitUsage, code, words)
+			require.Empty(t, stdout)
+			o := parse[object](t, stderr)
+			require.Contains(t, o["error"], "--no-such-flag")
+			require.Contains(t, o["advice"], cmd.CommandPath()+" --help")
+			require.EqualValues(t, cli.ExitUsage, o["exit_code"])
+		}
+	}
+	visit(newRootCmd())
+	_, _, stderr := runLine(t, "run", "svc", "--no-such-flag", "--", "program", "--json")
+	require.True(t, strings.HasPrefix(stderr, "eldest run: "), "--json is the program's: %s", stderr)
+}
+
 // The queue changes between the question and the answer.
-func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
+func TestEvictRemovesOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
 	ctx := bounded(t)
@@ -146,14 +189,14 @@ func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
 }
 
 // The removal was sent, but its reply did not arrive: the user is not told that nothing was done.
-func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
+func TestEvictAdmitsThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
 	_, err := etcd.client.Put(bounded(t), "svc/1f", "")
 	require.NoError(t, err)
 	host := etcd.Host(t)
 	host.SwallowNextReply(etcdtest.Containing("svc/1f"))
-	_, _, stderr := etcd.line("resign", "svc", "--yes", "--endpoints", host.Endpoints()[0])
+	_, _, stderr := etcd.line("evict", "svc", "--yes", "--endpoints", host.Endpoints()[0])
 	require.Contains(t, stderr, "may have been removed")
 	require.Empty(t, etcd.keys())
 }

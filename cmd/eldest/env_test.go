@@ -188,13 +188,13 @@ func (e *etcd) partakes(election string, n int) (rows []object) {
 			return false
 		}
 		rows = parse[[]object](e.t, stdout)
-		asks := 0
+		part := 0
 		for _, row := range rows {
-			if row["asks"] == true {
-				asks++
+			if row["transfer"] == true {
+				part++
 			}
 		}
-		return asks == n
+		return part == n
 	}, patience, 20*time.Millisecond)
 	return rows
 }

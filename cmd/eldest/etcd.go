@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
@@ -38,7 +39,7 @@ Not for production: there is no TLS, and all members share this process.
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.`,
 		Example: `  eldest etcd --members 3
   eldest etcd --data-dir ./etcd --client-port 2379`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEtcd(cmd, f) },
 	}
 	fl := cmd.Flags()
@@ -53,9 +54,25 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.`,
 	return cmd
 }
 
+// check refuses bad flags before anything is started.
+func (f etcdFlags) check(flags *pflag.FlagSet) error {
+	if err := cli.Positive(flags, "members", "heartbeat", "election"); err != nil {
+		return err
+	}
+	if f.electionMS < 5*f.heartbeatMS {
+		return cli.Usagef("--election %d is less than five times --heartbeat %d", f.electionMS, f.heartbeatMS)
+	}
+	for _, port := range f.cfg.ClientPorts {
+		if port < 1 || port > 65535 {
+			return cli.Usagef("--client-port %d: want 1 to 65535", port)
+		}
+	}
+	return nil
+}
+
 func runEtcd(cmd *cobra.Command, f etcdFlags) error {
-	if f.heartbeatMS <= 0 || f.electionMS <= 0 {
-		return cli.Usagef("--heartbeat and --election must be positive")
+	if err := f.check(cmd.Flags()); err != nil {
+		return err
 	}
 	f.cfg.Heartbeat, f.cfg.Election = time.Duration(f.heartbeatMS)*time.Millisecond, time.Duration(f.electionMS)*time.Millisecond
 	if f.log {

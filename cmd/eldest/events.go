@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/lease"
@@ -36,6 +34,8 @@ type event struct {
 	Hook        string `json:"hook,omitempty"`
 	InMS        *int64 `json:"in_ms,omitempty"`
 	Text        string `json:"text,omitempty"`
+	Error       string `json:"error,omitempty"`
+	Advice      string `json:"advice,omitempty"`
 }
 
 // place is the position of a candidate in the queue. Each line about a candidate has all of these
@@ -140,7 +140,7 @@ func (l *eventLog) own(e event) {
 func (l *eventLog) write(at time.Time, e event, labelled ...any) {
 	e.Time, e.Election = at.Format(time.RFC3339Nano), l.election
 	if l.asJSON {
-		l.Write(jsonLine(e))
+		l.Write(cli.JSONLine(e))
 	} else {
 		l.Write(eventLine(at, e.Event, labelled...))
 	}
@@ -254,17 +254,4 @@ func eventLine(at time.Time, name string, labelled ...any) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
-}
-
-// jsonLine renders one object on a line of its own, without escaping for HTML. Characters that
-// control a terminal are escaped, as JSON allows: programs read the same text, and people print it,
-// too.
-func jsonLine(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // plain structs of strings and numbers
-	}
-	return plain.JSON(b.String())
 }

@@ -83,6 +83,7 @@ func TestEventsOfTheCommandItself(t *testing.T) {
 		require.EqualValues(t, 1500, all[2]["in_ms"])
 		require.Equal(t, "exit code 3", all[2]["cause"])
 		require.EqualValues(t, cli.ExitFailed, all[4]["exit_code"])
+		require.Equal(t, all[4]["cause"], all[4]["error"])
 		code, shown := cli.ExitCode(left, true)
 		require.Equal(t, cli.ExitFailed, code)
 		require.NoError(t, shown, "it is told already")

@@ -59,8 +59,8 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	require.NoError(t, err)
 
 	for _, line := range [][]string{
-		{"leader", name}, {"list", name}, {"leader", name + "?"}, {"resign", name + "?", "--yes"},
-		{"resign", name, hostile, "--yes"}, {"resign", name, key, "--yes"},
+		{"leader", name}, {"list", name}, {"leader", name + "?"}, {"evict", name + "?", "--yes"},
+		{"evict", name, hostile, "--yes"}, {"evict", name, key, "--yes"},
 		{"leader", name + "/"}, {"leader", name, "--endpoints", hostile}, {"leader", name, "--endpoints", "127.0.0.1:1", "--user", hostile + ":x", "--dial-timeout", "100ms"},
 		{"leader", name, "--cacert", hostile}, {"leader", name, "--" + hostile}, {"leader", name, "--namespace", hostile},
 		{"leader", name, "--dial-timeout", hostile}, {hostile}, {"leader", name, hostile}, {"campaign", name, "--ttl", hostile},
@@ -80,9 +80,9 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	require.Equal(t, []any{text, text}, []any{leader["value"], leader["election"]})
 
 	// The leader is removed: the queue, the question and the result are shown.
-	code, stdout, stderr := etcd.line("resign", name, "--yes")
+	code, stdout, stderr := etcd.line("evict", name, "--yes")
 	require.Equal(t, cli.ExitOK, code, stderr)
-	clitest.RequireTame(t, "resign", stdout+stderr)
+	clitest.RequireTame(t, "evict", stdout+stderr)
 	tame(first, "lost")
 	tame(second, "leader")
 	for _, p := range observed {

@@ -35,7 +35,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest observe nightly-jobs
   eldest observe nightly-jobs --json | jq -r 'select(.event == "leader") | .value'`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := keys.Check(args[0]); err != nil {
 				return cli.Exit(cli.ExitUsage, err)
@@ -90,7 +90,7 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 		event.Time = at.Format(time.RFC3339Nano)
 		line := event.text(at)
 		if cli.WantsJSON(cmd) {
-			line = jsonLine(event)
+			line = cli.JSONLine(event)
 		}
 		if _, err := io.WriteString(cmd.OutOrStdout(), line); err != nil {
 			return fmt.Errorf("writing the events: %w", err)

@@ -59,10 +59,10 @@ func newListCmd() *cobra.Command {
 		Short: "List the queue, the leader first",
 		Long: `Lists the candidates of an election in the order in which they will lead: key,
 lease, token, the time until the lease expires if it is not renewed, whether the candidate
-takes part in transfers (ASKS: eldest transfer can ask it to requeue or to drain; "?" if
-the user may not read that), and value. With --json it is an array of objects with key,
-lease, token, mod_revision, ttl_seconds (negative: the lease has expired), asks (left out
-where it is not known), value, and value_base64 where the value is not UTF-8. An empty
+takes part in transfers (TRANSFER: eldest transfer can ask it to requeue or to drain; "?"
+if the user may not read that), and value. With --json it is an array of objects with key,
+lease, token, mod_revision, ttl_seconds (negative: the lease has expired), transfer (left
+out where it is not known), value, and value_base64 where the value is not UTF-8. An empty
 queue is not an error.
 ` + valueHelp + `
 Exit codes: 0 done; 1 failed; 2 bad usage.
@@ -74,11 +74,11 @@ Exit codes: 0 done; 1 failed; 2 bad usage.
 		if err != nil {
 			return err
 		}
-		asks, err := whoAsks(ctx, client, name)
+		transfers, err := takingPart(ctx, client, name)
 		if err != nil {
 			return err
 		}
-		return showQueue(cmd, queue, asks)
+		return showQueue(cmd, queue, transfers)
 	})
 }
 
@@ -86,12 +86,12 @@ Exit codes: 0 done; 1 failed; 2 bad usage.
 type queuedJSON struct {
 	candidateJSON
 	TTLSeconds int64 `json:"ttl_seconds"`
-	Asks       *bool `json:"asks,omitempty"`
+	Transfer   *bool `json:"transfer,omitempty"`
 }
 
-// whoAsks returns, by token, whether a candidate takes part in transfers; nil if the user may not
+// takingPart returns, by token, whether a candidate takes part in transfers; nil if the user may not
 // read that.
-func whoAsks(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token]bool, error) {
+func takingPart(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token]bool, error) {
 	queue, err := transfer.Survey(ctx, kv, name)
 	switch {
 	case connect.Code(err) == codes.PermissionDenied:
@@ -99,25 +99,25 @@ func whoAsks(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token
 	case err != nil:
 		return nil, err
 	}
-	asks := map[eldest.Token]bool{}
+	transfers := map[eldest.Token]bool{}
 	for _, m := range queue.Members {
-		asks[m.Token] = m.Asks
+		transfers[m.Token] = m.Asks
 	}
-	return asks, nil
+	return transfers, nil
 }
 
-func showQueue(cmd *cobra.Command, queue []observe.Entry, asks map[eldest.Token]bool) error {
+func showQueue(cmd *cobra.Command, queue []observe.Entry, transfers map[eldest.Token]bool) error {
 	objects := make([]queuedJSON, len(queue)) // never null
-	rows := []string{"KEY\tLEASE\tTOKEN\tTTL\tASKS\tVALUE"}
+	rows := []string{"KEY\tLEASE\tTOKEN\tTTL\tTRANSFER\tVALUE"}
 	for i, e := range queue {
 		objects[i] = queuedJSON{candidateJSON: candidateForJSON(e.Candidate), TTLSeconds: int64(e.TTL / time.Second)}
 		left, part := e.TTL.String(), "?"
 		if e.TTL < 0 { // a lease can expire between the two requests
 			left = "expired"
 		}
-		if asks != nil {
-			objects[i].Asks = new(asks[e.Token])
-			part = map[bool]string{true: "yes", false: "no"}[asks[e.Token]]
+		if transfers != nil {
+			objects[i].Transfer = new(transfers[e.Token])
+			part = map[bool]string{true: "yes", false: "no"}[transfers[e.Token]]
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\t%s\t%s",
 			cli.Printable(e.Key), hexLease(e.Lease), e.Token, left, part, shownValue(e.Value)))
@@ -129,7 +129,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, asks map[eldest.Token]
 func queryCmd(cmd *cobra.Command, ask func(context.Context, *cobra.Command, *clientv3.Client, string) error) *cobra.Command {
 	conn := connect.AddFlags(cmd)
 	cmd.Long += connect.Help
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args, cmd.ValidArgsFunction = cli.Arguments, cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return once(cmd, conn, args[0], func(ctx context.Context, client *clientv3.Client) error { return ask(ctx, cmd, client, args[0]) })
 	}
@@ -160,7 +160,7 @@ func once(cmd *cobra.Command, conn *connect.Flags, name string, ask func(context
 func show(cmd *cobra.Command, v any, text func(io.Writer)) error {
 	var b strings.Builder
 	if cli.WantsJSON(cmd) {
-		b.WriteString(jsonLine(v))
+		b.WriteString(cli.JSONLine(v))
 	} else {
 		text(&b)
 	}

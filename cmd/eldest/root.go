@@ -19,8 +19,9 @@ func run(ctx context.Context, args []string, std cli.Streams) int {
 func newRootCmd() *cobra.Command {
 	root := cli.NewRoot()
 	root.AddCommand(cli.Use.Of(newCampaignCmd(), newRunCmd(), newObserveCmd(), newLeaderCmd())...)
-	root.AddCommand(cli.Operate.Of(newListCmd(), newResignCmd(), newTransferCmd(), newEtcdCmd())...)
+	root.AddCommand(cli.Operate.Of(newListCmd(), newTransferCmd(), newEvictCmd(), newEtcdCmd())...)
 	root.AddCommand(lab.Commands(newServiceNodeCmd())...)
+	root.AddCommand(cli.About.Of(newVersionCmd())...)
 	root.AddCommand(newKeeperCmd())
 	return root
 }

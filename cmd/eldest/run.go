@@ -50,9 +50,9 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 	cmd = &cobra.Command{
 		Use:   "run ELECTION -- CMD [ARG]...",
 		Short: "Run a program only while leading",
-		Long:  runHelp + candidateHelp + runEnd + connect.Help,
+		Long:  runHelp + candidateHelp + runEnd + connect.Help + runMore,
 		Example: `  eldest run nightly-jobs -- /usr/bin/worker --queue jobs
-  eldest run nightly-jobs --restart always --ttl 5s --grace 2s -- sh -c 'echo "token $ELDEST_TOKEN"; exec worker'`,
+  eldest run jobs --restart always --grace 2s -- sh -c 'exec worker --token "$ELDEST_TOKEN"'`,
 		Args: o.take,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
@@ -64,19 +64,19 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD ARG", err)
 	})
-	o.candidateFlags = addCandidateFlags(cmd, "leader")
+	o.candidateFlags = addCandidateFlags(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&o.value, "value", defaultValue(), "what other clients read about the candidate")
-	fl.Lookup("value").DefValue = "host name and process ID"
+	fl.StringVar(&o.value, "value", defaultValue(), "what other clients read about it")
+	fl.Lookup("value").DefValue = "host name and PID"
 	fl.DurationVar(&o.grace, "grace", 0,
-		"time between SIGTERM and SIGKILL, at most half of --ttl and a quarter of --heartbeat; 0s sends only SIGKILL (default: a quarter of --heartbeat or else --ttl)")
-	fl.StringVar(&o.restart, "restart", restartNever, "when to be a candidate again: always, on-failure or never")
-	fl.BoolVar(&o.exitCode, "exit-code", false, "end with the program's exit code")
-	fl.StringVar(&o.onWin, onWin, "", "shell command to run after each win, before the program; if it fails, the program is not started")
-	fl.StringVar(&o.onLoss, onLoss, "", "shell command to run after each tenure, when the program has ended and the key is deleted")
-	fl.DurationVar(&o.hookTimeout, "hook-timeout", 10*time.Second, "how long --on-win and --on-loss may take before they are killed and count as failed")
-	fl.StringVar(&o.health, health, "", "shell command whose exit code 0 means that the program is healthy; without a success in time the lease is no longer renewed")
-	fl.DurationVar(&o.healthEvery, "health-every", 5*time.Second, "time between two --health commands, and the limit of each")
+		"from SIGTERM to SIGKILL (default: 1/4 of --heartbeat or --ttl)")
+	fl.StringVar(&o.restart, "restart", restartNever, "campaign again: always, on-failure or never")
+	fl.BoolVar(&o.exitCode, "exit-code", false, "end with the exit code of CMD")
+	fl.StringVar(&o.onWin, onWin, "", "shell command that runs after each win, before CMD")
+	fl.StringVar(&o.onLoss, onLoss, "", "shell command that runs after each tenure, without the key")
+	fl.DurationVar(&o.hookTimeout, "hook-timeout", 10*time.Second, "limit of --on-win and --on-loss")
+	fl.StringVar(&o.health, health, "", "shell command that exits with 0 while CMD is healthy")
+	fl.DurationVar(&o.healthEvery, "health-every", 5*time.Second, "interval and limit of the --health command")
 	return cmd, o
 }
 
@@ -91,8 +91,10 @@ func (o *runOptions) take(cmd *cobra.Command, args []string) error {
 		return nil
 	case dash > 1:
 		return fmt.Errorf("one ELECTION before --, not %d", dash)
+	case dash == 0, len(args) == 0:
+		return cli.Missing(cmd, "election")
 	}
-	return fmt.Errorf("want an ELECTION and, after --, a program: eldest run ELECTION -- CMD ARG")
+	return cli.Missing(cmd, "program")
 }
 
 // maxHookTime bounds the durations of hooks; a longer one is a mistake in the unit.
@@ -154,88 +156,27 @@ func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 	return nil
 }
 
-// runHelp and runEnd are what a user must know; docs/run.md has the rest, with the tests.
+// The help of "eldest run" is what a user needs at the terminal; docs/run.md has the rest, with the tests.
 const (
-	runHelp = `Is a candidate in an election, and runs CMD while it leads and at no other time. CMD is
-the words after --, and not a shell command line. It must stay in the foreground: when it
-ends, all processes that it has started are killed, and leadership is released at once.
+	runHelp = `Is a candidate in an election, and runs CMD while it leads and at no other time. When CMD ends, the
+processes that it started are killed and leadership is released: CMD must stay in the foreground.
 
-CMD runs in a session and process group of its own, below a second process of eldest, the
-keeper. stdout and stderr are CMD's; stdin too, unless it is a terminal: then it is empty,
-and there is no /dev/tty. eldest writes its events to stderr. CMD's environment is that of
-eldest, and
-  ELDEST_ELECTION   the name of the election
-  ELDEST_KEY        the key with which it leads, as "eldest list" shows it
-  ELDEST_TOKEN      the token of the tenure: pass it to stores that refuse older ones
-  ELDEST_DEADLINE   the time until which leadership was certain when CMD was started
-                    (RFC 3339). Renewals extend it, but do not change the variable.
-  ELDEST_TLS_KEY    the TLS key for etcd, if eldest itself read it from ELDEST_KEY
+CMD and the hooks have ELDEST_ELECTION, ELDEST_CANDIDATE_KEY, ELDEST_TOKEN (for stores that refuse
+older tokens) and ELDEST_DEADLINE (leadership was certain until then when they started); --health
+also has ELDEST_PID, and --on-loss has ELDEST_CAUSE and ELDEST_EXIT_CODE instead of the deadline.
+eldest writes a line per event to stderr, with --json an object; stdout is CMD's.
 
-How CMD ends. The deadline is the moment from which etcd may let another candidate lead,
-less a margin (a tenth of the TTL, at least 200 ms).
-  renewals, or heartbeats,  SIGTERM --grace before the deadline, SIGKILL at the deadline, even
-  are not confirmed         if etcd is back by then. If only heartbeats failed, and --restart
-                            is not "never", CMD is started again with the same token when
-                            etcd confirms that the key still exists
-  the key is deleted, or    SIGKILL at once: another candidate may lead already
-  the lease revoked
-  eldest transfer           SIGTERM, and SIGKILL after --grace; then the next one leads
-  SIGTERM, SIGINT           the same signal, and SIGKILL after --grace; at the second one at
-                            once (not the same one within 0.3 s)
-  HUP, QUIT, USR1, USR2,    passed on; without a program HUP and QUIT end eldest
-  WINCH
-  eldest or the keeper      SIGKILL at once, by the other one. If eldest was killed the keeper
-  is killed                 then, on Linux, revokes the lease
-  eldest or the keeper      SIGKILL at the deadline, by the other one
-  is stopped
-The key is removed, and the lease revoked, only when no process of CMD runs. If one still
-exists 10 s after SIGKILL, eldest stops trying and releases nothing: the key is deleted when
-the lease expires, and the exit code is 1, or 3 if leadership was lost.
-
-On Linux CMD runs in a control group (cgroup version 2, Linux 5.14), which is killed in one
-step. eldest needs the permission to make it: as root, or with Delegate=yes in the systemd
-unit, and a /sys/fs/cgroup that is not read-only. Without it a notice gives the reason, and
-eldest searches one by one for processes that have left the process group.
-
---restart sets when to be a candidate again, with a new key, after a pause of 1 s that
-doubles up to 30 s as long as each candidacy ends within 10 s: "on-failure" after an exit
-code other than 0, a signal, a hook that failed, and leadership that was lost; "always" after
-success, too. With both, eldest is a candidate again after a transfer.
-
---on-win runs after each win, before CMD, with CMD's environment. If it fails, CMD is not
-started and leadership is given up: a failure. --on-loss runs after each tenure, when
-no process of CMD runs and the key is deleted: another candidate may lead already. It has
-ELDEST_ELECTION, ELDEST_KEY, ELDEST_TOKEN, ELDEST_CAUSE (why the tenure ended) and, if CMD
-ran, ELDEST_EXIT_CODE. Its failure changes nothing; if eldest is killed, it is not run.
---health runs every --health-every, with CMD's environment and ELDEST_PID; after three times
---health-every without a success the lease is no longer renewed, and leadership ends at the
-deadline.
-
-It prints one line per event: registered, waiting, leader, delayed (won right after an
-outage: CMD is started once the lease is renewed), started, stopping, exited, hook,
-unhealthy, healthy, at-risk, recovered, suspended, resumed, evicted, requeued, drained,
-lost, resigned, restarting. With --json each is an object with event, time, election, key,
-token, lease, and where they apply predecessor, queue, cause, led, remaining_ms, pid,
-exit_code, hook. restarting (with cause, in_ms), notice (text) and the last line of a
-failure, failed (cause, exit_code), have only event, time and election. CMD's own stderr is
-between the lines, unless CMD redirects it.
+CMD receives SIGTERM, and SIGKILL after --grace: before leadership ends because renewals or
+heartbeats are not confirmed, for a transfer, and if SIGTERM or SIGINT (passed on) ends eldest. It
+is killed at once if the key is deleted or eldest is killed. The key is removed when no process of
+CMD runs. --restart campaigns again: on-failure also after a loss or a transfer, always in any case.
 `
 	runEnd = `
-Not guaranteed:
-- A program may end too late if the kernel cannot kill it (it waits for a disk or a network
-  file system), or if the whole machine is suspended or paused.
-- Without a control group, a process that runs as another user, or processes that go on
-  forking, may not end at all.
-- CMD may not be killed if two of eldest, keeper and CMD's parent are stopped or killed at
-  the same time.
-- What CMD has sent before it was killed may arrive later: let the store that CMD writes to
-  refuse older tokens.
-- On systems other than Linux less is guaranteed; eldest reports that at the start.
-
-Exit codes: 0 the program succeeded, or a signal or a transfer ended eldest; 1 the program
-or --on-win failed, or eldest did; 2 bad usage; 3 leadership, the position in the queue or the
-session was lost. With --exit-code, if the program ended by itself or after a signal to
-eldest: its exit code, 128 and the signal's number if a signal killed it, 127 if it could not
-be started (a program that does not exist is bad usage).
+Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
+Exit codes: 0 CMD succeeded, or a signal or a transfer ended eldest; 1 CMD, --on-win or eldest
+failed; 2 bad usage; 3 leadership, the position in the queue or the session was lost. --exit-code:
+that of CMD, 128 and the number of a signal that killed it, or 127 if it could not be started.
 `
+	runMore = `
+More: https://github.com/eldest-io/eldest/blob/main/docs/run.md`
 )

@@ -170,7 +170,7 @@ func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 	e := &eventLog{asJSON: asJSON, election: r.name}
 	notice := func(text string) string {
 		if asJSON {
-			return jsonLine(event{Event: "notice", Time: time.Now().Format(time.RFC3339Nano), Election: r.name, Text: text})
+			return cli.JSONLine(event{Event: "notice", Time: time.Now().Format(time.RFC3339Nano), Election: r.name, Text: text})
 		}
 		return cli.NoticeLine(path, text)
 	}
@@ -186,7 +186,8 @@ func (r *runner) failed(err error) error {
 	if !r.events.asJSON || reason == nil {
 		return err
 	}
-	r.events.own(event{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code})
+	f := cli.FailureOf(r.cmd, code, reason)
+	r.events.own(event{Event: "failed", Cause: plain.Lines(reason.Error()), Error: f.Error, ExitCode: &f.ExitCode, Advice: f.Advice})
 	return cli.Exit(code, nil)
 }
 
@@ -397,7 +398,7 @@ func (o *round) lossHook(out outcome) {
 	if o.onLoss == "" || o.token == 0 || o.left != nil {
 		return
 	}
-	env := []string{envToken(o.token), envCause + "=" + o.cause}
+	env := []string{ofToken(o.token), envCause + "=" + o.cause}
 	if out.ran {
 		env = append(env, fmt.Sprintf("%s=%d", envExitCode, out.exit.Exit()))
 	}
@@ -429,10 +430,12 @@ func (r *runner) hookEnded(name string, end job.HookResult) {
 	r.events.tell(e)
 }
 
-// The environment variables of a program that "eldest run" runs, beside connect.EnvKey and
-// connect.EnvToken.
+// The environment variables of a program that "eldest run" runs. None of them is the variable of a
+// connection flag: ELDEST_KEY is the file of --key everywhere.
 const (
 	envElection = "ELDEST_ELECTION"
+	envKey      = "ELDEST_CANDIDATE_KEY"
+	envToken    = "ELDEST_TOKEN"
 	envDeadline = "ELDEST_DEADLINE"
 	envCause    = "ELDEST_CAUSE"
 	envExitCode = "ELDEST_EXIT_CODE"
@@ -442,19 +445,15 @@ const (
 // tenureEnv is the environment of processes that belong to a candidate: that of this process, without
 // the variables that an enclosing "eldest run" has set, and those of the candidate.
 func tenureEnv(election, key string) []string {
-	tlsKey := os.Getenv(connect.VariableOf("ELDEST_", "key"))
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{envElection, connect.EnvKey, connect.EnvToken, envDeadline, envCause, envExitCode, envPID, connect.EnvTLSKey}, name)
+		return slices.Contains([]string{envElection, envKey, envToken, envDeadline, envCause, envExitCode, envPID}, name)
 	})
-	if tlsKey != "" {
-		env = append(env, connect.EnvTLSKey+"="+tlsKey)
-	}
-	return append(env, envElection+"="+election, connect.EnvKey+"="+key)
+	return append(env, envElection+"="+election, envKey+"="+key)
 }
 
-func envToken(token eldest.Token) string {
-	return connect.EnvToken + "=" + strconv.FormatInt(int64(token), 10)
+func ofToken(token eldest.Token) string {
+	return envToken + "=" + strconv.FormatInt(int64(token), 10)
 }
 
 // untilWhen returns the variable with the time until which leadership is certain. The clock is read

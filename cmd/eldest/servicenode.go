@@ -59,7 +59,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest etcd --members 3
   eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(args[0], "", ""); err != nil {
 				return err
@@ -70,12 +70,12 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			return f.participate(cmd, args[0], func(ctx context.Context, p participant) error { return f.run(ctx, cmd, p, args[1]) })
 		},
 	}
-	f.candidateFlags = addCandidateFlags(cmd, "node")
+	f.candidateFlags = addCandidateFlags(cmd)
 	f.addKeeper(cmd)
 	fl := cmd.Flags()
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT on which to accept requests of clients and of the other nodes; port 0 is a free one")
-	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
-	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left, instead of waiting until its lease expires")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT for clients and for the other nodes")
+	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: --listen)")
+	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left")
 	return cmd
 }
 
@@ -218,7 +218,7 @@ func (e nodeEvents) write(at time.Time, event nodeEvent) error {
 	line := eventLine(at, event.Event, "", event.Role, "at", cli.Printable(event.Address), "", cli.Printable(event.Leader),
 		"at", cli.Printable(event.LeaderAddress), "because", event.Reason, "token", event.Token)
 	if e.asJSON {
-		line = jsonLine(event)
+		line = cli.JSONLine(event)
 	}
 	if _, err := io.WriteString(e.out, line); err != nil {
 		return fmt.Errorf("writing the events: %w", err)

@@ -89,7 +89,7 @@ func (t *tenure) serve(ctx context.Context) {
 		if !t.room(ctx) {
 			return
 		}
-		t.env = []string{envToken(t.token), untilWhen(t.remaining)}
+		t.env = []string{ofToken(t.token), untilWhen(t.remaining)}
 		end, ok := await(ctx, t, t.job.Run(onWin, t.env...))
 		if !ok {
 			return
@@ -104,7 +104,7 @@ func (t *tenure) serve(ctx context.Context) {
 	}
 	for t.room(ctx) {
 		t.setIdle(false)
-		t.env = []string{envToken(t.token), untilWhen(t.remaining)}
+		t.env = []string{ofToken(t.token), untilWhen(t.remaining)}
 		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
 		err, ok := await(ctx, t, t.launched)
 		if !ok {

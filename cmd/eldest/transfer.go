@@ -70,15 +70,15 @@ still leads, but some candidates may have requeued.
 ` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.conn = connect.AddFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
-	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others does not change; pass-by: candidates behind the target keep their positions, and pass those that requeue")
-	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "how long to wait for the answer of each candidate")
-	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end its work as leader, once it has drained")
+	fl.StringVar(&f.order, "order", transfer.Keep.String(), "of the other candidates: keep or pass-by")
+	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "limit of the answer of each candidate")
+	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "limit of the leader's work after it has drained")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	return cmd
 }
@@ -174,19 +174,19 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 		case refusal.Reason == transfer.NoLeader, refusal.Reason == transfer.UnknownTarget:
 			code = cli.ExitNobody
 		}
-		text := connect.Because(err)
+		why := errors.New(connect.Because(err))
 		if advice := adviceFor(refusal, name); advice != "" {
-			text += ". " + advice
+			why = cli.Advise(why, advice)
 		}
-		return cli.Exit(code, errors.New(text))
+		return cli.Exit(code, why)
 	case errors.Is(err, transfer.ErrOvertaken):
 		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or yielded to another candidate", connect.Because(err)))
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s; eldest list %s shows the leader", connect.Because(err), cli.Printable(name)))
+		return cli.Exit(cli.ExitFailed, cli.Advise(errors.New(connect.Because(err)), "eldest list "+cli.Printable(name)+" shows the leader"))
 	case connect.Code(err) == codes.PermissionDenied:
 		begin, _ := keys.MailboxRange(name)
-		return fmt.Errorf("%s: user %q needs a role that may read the election's keys and write those under %s",
-			connect.Because(err), f.conn.User, cli.Printable(f.conn.Namespace+begin))
+		return cli.Advise(errors.New(connect.Because(err)), fmt.Sprintf("user %q needs a role that may read the election's keys and write those under %s",
+			f.conn.User, cli.Printable(f.conn.Namespace+begin)))
 	}
 	return f.conn.Explain(ctx, err)
 }
@@ -209,13 +209,13 @@ func adviceFor(r *transfer.Refusal, name string) string {
 	}
 	return map[transfer.Reason]string{
 		transfer.UnknownTarget: list + " shows the candidates",
-		transfer.LeaderDeaf:    "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads",
-		transfer.Between:       "A transfer to the first in line does not need them; eldest resign can remove them from the queue",
-		transfer.Behind:        "With --order pass-by they may pass the candidates that requeue",
-		transfer.Outranked:     "A transfer to the node with the highest priority is possible (" + list + " shows priorities)",
-		transfer.Busy:          "Check the queue (" + list + ") and try again",
-		transfer.Changed:       "Check the queue (" + list + ") and try again",
-		transfer.Silent:        "Its process may be stopped or partitioned, or it needs a longer --patience",
+		transfer.LeaderDeaf:    "eldest evict " + cli.Printable(name) + " removes its key, and the next in line leads",
+		transfer.Between:       "a transfer to the first in line does not need them; eldest evict can remove them from the queue",
+		transfer.Behind:        "with --order pass-by they may pass the candidates that requeue",
+		transfer.Outranked:     "a transfer to the node with the highest priority is possible (" + list + " shows priorities)",
+		transfer.Busy:          "check the queue (" + list + ") and try again",
+		transfer.Changed:       "check the queue (" + list + ") and try again",
+		transfer.Silent:        "its process may be stopped or partitioned, or it needs a longer --patience",
 	}[r.Reason]
 }
 

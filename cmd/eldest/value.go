@@ -13,7 +13,7 @@ import (
 )
 
 // candidateJSON is a candidate in the output for programs. Its key is the one that
-// "eldest resign" takes, without the namespace.
+// "eldest evict" takes, without the namespace.
 type candidateJSON struct {
 	Key         string       `json:"key"`
 	Lease       string       `json:"lease"`

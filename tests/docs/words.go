@@ -43,7 +43,7 @@ var worst = []word{
 	everywhere("worse here are", "Eldest is slower or larger in"),
 	everywhere("stands? again", "campaigns again"),
 	inPages("told of|hears? of|heard of", "is notified of, receives"),
-	everywhere("lets? go", "releases, is deleted, expires"),
+	inPages("lets? go", "releases, is deleted, expires"),
 	everywhere("rooms", "packages"),
 	everywhere("the house|crew|referee", "module, supervisor, monitor"),
 	everywhere("on record", "reference run"),

@@ -193,7 +193,12 @@ Exit codes: 0 done; 1 failed; 2 bad usage, or a file that is no benchmark's.`,
 		Example: `  eldest bench report handover.json crash.json --html page.html
   eldest bench report *.json --json > all.json
   eldest bench report all.json --svg pictures`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Missing(cmd, "file")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var runs []*bench.Report
 			for _, path := range args {

@@ -40,10 +40,13 @@ func TestBadUsageOfBench(t *testing.T) {
 		"handover --html /no/such/dir/x":            "/no/such/dir",
 		"handover --members 2":                      "1, 3 or 5",
 		"handover --members x":                      "--members",
-		"handover --rounds 0":                       "1 or more",
+		"handover --rounds 0":                       "--rounds 0: want more than 0",
 		"handover --warmup -1":                      "0 or more",
-		"handover --load 0":                         "1 or more",
-		"handover --processes -1":                   "0 or more",
+		"handover --load 0":                         "--load 0: want more than 0",
+		"handover --processes -1":                   "--processes -1: want more than 0",
+		"handover --processes 0":                    "--processes 0: want more than 0",
+		"handover --processes 1001":                 "--processes 1001: want at most 1000",
+		"handover --command-timeout 0s":             "--command-timeout 0s: want more than 0",
 		"handover --contender nobody":               "eldest, concurrency, herd, floor",
 		"handover --size 3":                         "unknown flag: --size",
 		"handover --data /no/such/dir":              "memory, disk or a directory",
@@ -56,8 +59,8 @@ func TestBadUsageOfBench(t *testing.T) {
 		"handover --endpoints h:1 --cert x":         "--key",
 		"handover --endpoints h:1 --password x":     "--user",
 		"handover --endpoints h:1 --cacert /no/ca":  "/no/ca",
-		"all --size 0":                              "1 or more",
-		"all --ttl 10ms":                            "1s or more",
+		"all --size 0":                              "--size 0: want 1 or more",
+		"all --ttl 10ms":                            "--ttl 10ms: want whole seconds, 1s or more",
 		"all --contender nobody":                    "eldest, concurrency, herd, floor",
 		"cut --ttl 1500ms":                          "whole seconds",
 		"crash --regime none":                       `no regime "none"`,
@@ -65,7 +68,7 @@ func TestBadUsageOfBench(t *testing.T) {
 		"guard --for 1s":                            "unknown flag: --for",
 		"drain --size 1":                            "2 or more",
 		"list surplus":                              "surplus",
-		"report":                                    "arg",
+		"report":                                    "the file is missing",
 		"report /no/such/file":                      "/no/such/file",
 		"report bench_test.go":                      "not a benchmark's JSON",
 		"report --json=file /no/such/file":          "--json",
@@ -207,7 +210,7 @@ func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
 	code, _, stderr := runLine(t, "bench", "guard", "--endpoints", "127.0.0.1:1", "--command-timeout", "3s")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Contains(t, stderr, "--endpoints, and --cacert")
+	require.Contains(t, stderr, "check that it is running, --endpoints, and")
 }
 
 // A benchmark that a signal ends prints that the clean-up takes a moment.

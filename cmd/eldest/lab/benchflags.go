@@ -74,7 +74,7 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	if len(scenarios) == 1 && len(scenarios[0].Regimes) > 1 {
 		fl.StringSliceVar(&f.given.Regimes, "regime", nil, "which regimes; comma separated or repeated (default: all)")
 	}
-	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes; 0: the scenario's default\n(crash: one for each leader, fanout: also 4 for observers, else: only this one)")
+	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes (default: the scenario's;\ncrash: one for each leader, fanout: also 4 for observers, else: only this one)")
 	addJSONFile(fl, &f.json)
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
@@ -99,15 +99,14 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	if err := settleJSONFile(fl, &f.json, args, "--json or --html"); err != nil {
 		return err
 	}
+	if err := cli.Positive(fl, "rounds", "load", "for", "processes", "command-timeout"); err != nil {
+		return err
+	}
 	switch {
 	case fl.Changed("html") && f.html == "":
 		return cli.Usagef("--html: names no file")
 	case f.json == toStdout && f.html == toStdout:
 		return cli.Usagef("--json and --html cannot both be written to stdout; give one a file")
-	case fl.Changed("for") && f.given.For <= 0:
-		return cli.Usagef("--for %v: want more than 0s", f.given.For)
-	case fl.Changed("rounds") && f.given.Rounds < 1, fl.Changed("load") && f.given.Load < 1:
-		return cli.Usagef("--rounds and --load: want 1 or more; for no load, choose a regime without load")
 	case f.given.Warmup < 0:
 		return cli.Usagef("--warmup %d: want 0 or more", f.given.Warmup)
 	case fl.Changed("warmup") && f.given.Warmup == 0:
@@ -128,7 +127,7 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 			}
 		}
 		if !slices.Contains([]int{1, 3, 5}, f.members) {
-			return cli.Usagef("--members %d: it can be 1, 3 or 5", f.members)
+			return cli.Usagef("--members %d: want 1, 3 or 5", f.members)
 		}
 		return nil
 	}

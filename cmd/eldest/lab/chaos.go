@@ -89,6 +89,9 @@ func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if err := settleJSONFile(fl, &f.json, args, "--json"); err != nil {
 		return err
 	}
+	if err := cli.Positive(fl, "duration"); err != nil {
+		return err
+	}
 	if fl.Changed("dir") && f.cfg.Dir == "" {
 		return cli.Usagef("--dir: names no directory")
 	}

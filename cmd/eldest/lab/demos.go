@@ -73,8 +73,11 @@ interrupted, nothing was checked.`,
 		Example: `  eldest demo
   eldest demo --members 5 --candidates 10 --ttl 2s
   eldest demo --duration 10m --json | jq 'select(.event == "summary")'`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.Positive(cmd.Flags(), "duration"); err != nil {
+				return err
+			}
 			return runDemo(cmd, &cfg.Config, func(ctx context.Context) error { return demo.Run(ctx, cfg) })
 		},
 	}
@@ -117,7 +120,7 @@ interrupted, nothing was checked.`,
 		Example: `  eldest service
   eldest service --ttl 2s --rounds 5
   eldest service --seed 42 --json | jq 'select(.event == "summary")'`,
-		Args: cobra.NoArgs,
+		Args: cli.Arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
 				cfg.Seed = rand.Uint64N(1_000_000)

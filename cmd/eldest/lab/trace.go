@@ -114,13 +114,13 @@ func (f *traceFlags) take(cmd *cobra.Command, args []string) error {
 		f.election = args[0]
 		return nil
 	case dash < 0 && len(args) == 0:
-		return errors.New("ELECTION is missing, or a program after --")
+		return cli.Missing(cmd, "election, or a program after --,")
 	case dash < 0:
-		return errors.New("want one ELECTION; a program goes after --: eldest trace ELECTION -- CMD ARG")
+		return errors.New("want one ELECTION; a program goes after --: eldest trace [ELECTION] -- CMD ARG")
 	case dash > 1:
 		return fmt.Errorf("want one ELECTION before --, not %d", dash)
 	case len(args) == dash:
-		return errors.New("the program is missing: eldest trace ELECTION -- CMD ARG")
+		return cli.Missing(cmd, "program")
 	}
 	if dash == 1 {
 		f.election = args[0]
@@ -145,8 +145,8 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if f.program == nil {
-		if fl.Changed("ttl") && f.scene.TTL <= 0 {
-			return cli.Usagef("--ttl %v: want more than 0s", f.scene.TTL)
+		if err := cli.Positive(fl, "candidates", "ttl"); err != nil {
+			return err
 		}
 		f.scene.Election, f.scene.Act = f.election, campaigns.Act(f.act)
 		if err := f.scene.Check(); err != nil {

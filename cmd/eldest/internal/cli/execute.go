@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -30,12 +29,16 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, std Stream
 
 	cmd, err := root.ExecuteContextC(ctx)
 	code, err := ExitCode(err, started)
+	if err != nil && failsInJSON(cmd, args) {
+		fmt.Fprint(std.Err, JSONLine(FailureOf(cmd, code, err)))
+		return code
+	}
 	if err != nil {
 		// The text may quote untrusted input, which must not control the terminal.
 		fmt.Fprintf(std.Err, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
 	}
 	if code == ExitUsage && err != nil { // and not the exit code of another program, passed on
-		fmt.Fprintf(std.Err, "Run '%s --help' for usage.\n", cmd.CommandPath())
+		fmt.Fprintln(std.Err, helpAdvice(cmd))
 	}
 	return code
 }
@@ -58,20 +61,4 @@ func markStart(cmd *cobra.Command, started *bool) {
 	for _, sub := range cmd.Commands() {
 		markStart(sub, started)
 	}
-}
-
-// Version returns the version of eldest and that of its etcd.
-func Version() string {
-	built, etcd := "(devel)", "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			built = info.Main.Version
-		}
-		for _, module := range info.Deps {
-			if module.Path == "go.etcd.io/etcd/server/v3" {
-				etcd = module.Version
-			}
-		}
-	}
-	return fmt.Sprintf("%s (etcd %s)", built, etcd)
 }

@@ -11,6 +11,7 @@ const (
 	Operate Group = "operate"
 	Learn   Group = "learn"
 	Test    Group = "test"
+	About   Group = "about"
 )
 
 // groups are in the order of --help.
@@ -19,6 +20,7 @@ var groups = []*cobra.Group{
 	{ID: string(Operate), Title: "Operate them:"},
 	{ID: string(Learn), Title: "Learn how they work:"},
 	{ID: string(Test), Title: "Test and measure them:"},
+	{ID: string(About), Title: "About this command:"},
 }
 
 // Of puts commands into the group.
@@ -36,7 +38,11 @@ func NewRoot() *cobra.Command {
 		Short: "Leader election on raw etcd primitives",
 		Long: `eldest elects leaders on etcd: the candidate whose key is the oldest leads.
 
-"eldest demo" shows the whole protocol on a cluster of its own.`,
+"eldest demo" shows the whole protocol on a cluster of its own.
+
+With --json a command writes one JSON value to stdout, or one a line if it runs until a
+signal ("eldest run": to stderr). A failure is one object, the last line of stderr, with
+error, exit_code and, where there is one, advice.`,
 		// Execute prints errors, once and with the exit code; the usage text after each failed
 		// request would hide the reason.
 		SilenceErrors: true,
@@ -52,10 +58,10 @@ func NewRoot() *cobra.Command {
 	root.Version = Version()
 	root.SetVersionTemplate("eldest {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.PersistentFlags().Bool("json", false, "write JSON for programs instead of tables for people")
+	root.PersistentFlags().Bool("json", false, "write JSON to stdout; a failure is an object on stderr (see eldest --help)")
 	root.AddGroup(groups...)
-	root.SetHelpCommandGroupID(string(Learn))
+	root.SetHelpCommandGroupID(string(About))
+	root.SetCompletionCommandGroupID(string(About))
 	return root
 }
 

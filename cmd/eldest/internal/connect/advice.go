@@ -65,20 +65,20 @@ func (f *Flags) Advise(err error) error {
 	// From the special to the general: authentication comes before permissions.
 	switch code := Code(err); {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%s: etcd requires a user; use --user name:password", text)
+		return cli.Advise(fmt.Errorf("%s: etcd requires a user", text), "use --user name:password")
 	case errors.Is(err, rpctypes.ErrAuthFailed):
-		return fmt.Errorf("%s: check --user and --password", text)
+		return cli.Advise(errors.New(text), "check --user and --password")
 	case code == codes.PermissionDenied:
-		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
-			"(write for campaign and resign, read for the rest)", text, f.User)
+		return cli.Advise(errors.New(text), fmt.Sprintf("user %q needs a role with access to the election's keys "+
+			"(write for campaign and evict, read for the rest)", f.User))
 	case Silent(err):
 		// The exact cause cannot be known here; what to check is known.
 		where := "--endpoints (or ELDEST_ENDPOINTS)"
 		if f.Explicit {
 			where = "--endpoints"
 		}
-		return fmt.Errorf("no answer from etcd at %s (%s): check that it is running, %s, "+
-			"and --cacert, --cert and --key if it uses TLS", f.addresses(), f.Why(err), where)
+		return cli.Advise(fmt.Errorf("no answer from etcd at %s (%s)", f.addresses(), f.Why(err)),
+			fmt.Sprintf("check that it is running, %s, and --cacert, --cert and --key if it uses TLS", where))
 	}
 	return errors.New(text)
 }

@@ -50,45 +50,30 @@ var FlagNames = []string{
 // another cluster than etcdctl.
 var EnvPrefixes = []string{"ELDEST_", "ETCDCTL_"}
 
-// Environment variables of a program that "eldest run" runs: the candidate's key is in the variable
-// from which a TLS key is read elsewhere.
-const (
-	EnvKey    = "ELDEST_KEY"
-	EnvToken  = "ELDEST_TOKEN"
-	EnvTLSKey = "ELDEST_TLS_KEY"
-)
-
-// VariableOf is the environment variable of a connection flag. Within "eldest run", ELDEST_KEY is the
-// candidate's key and not a file; the TLS key is then in ELDEST_TLS_KEY.
+// VariableOf is the environment variable of a connection flag.
 func VariableOf(prefix, flag string) string {
-	name := prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	if name == EnvKey && os.Getenv(EnvToken) != "" {
-		return EnvTLSKey
-	}
-	return name
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // Help ends the help text of every command that has the flags.
 const Help = `
-A connection flag that is not given is read from the environment: --endpoints from
-ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, --dial-timeout from
-ELDEST_DIAL_TIMEOUT or else ETCDCTL_DIAL_TIMEOUT, and so on.`
+The environment can set connection flags: ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, and so on.`
 
 // AddFlags adds the flags to a command. Their values are valid after Resolve. The environment is not
 // read here, because --help would show secrets as defaults.
 func AddFlags(cmd *cobra.Command) *Flags {
 	f := &Flags{}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "etcd's client addresses, comma separated")
+	fl.StringSliceVar(&f.Endpoints, "endpoints", []string{"127.0.0.1:2379"}, "etcd's client addresses")
 	fl.StringVar(&f.CACert, "cacert", "", "verify etcd's certificate with this CA bundle")
 	fl.StringVar(&f.Cert, "cert", "", "identify with this TLS certificate")
 	fl.StringVar(&f.Key, "key", "", "the key of --cert")
 	fl.BoolVar(&f.SkipVerify, "insecure-skip-tls-verify", false, "do not verify etcd's certificate; for tests only")
-	fl.StringVar(&f.User, "user", "", "etcd user as name[:password]; the password can also be given in --password or at the prompt on a terminal")
+	fl.StringVar(&f.User, "user", "", "etcd user: name:password; or name, with --password or a prompt")
 	fl.StringVar(&f.Password, "password", "", "the password of --user, which is then only the name")
 	fl.DurationVar(&f.DialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.CommandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
-	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'; election names have none")
+	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'")
 	return f
 }
 
@@ -113,8 +98,10 @@ func (f *Flags) Resolve(cmd *cobra.Command) error {
 	switch {
 	case len(f.Endpoints) == 0:
 		return cli.Usagef("--endpoints is empty")
-	case f.DialTimeout <= 0 || f.CommandTimeout <= 0:
-		return cli.Usagef("--dial-timeout and --command-timeout must be positive")
+	case f.DialTimeout <= 0:
+		return cli.Usagef("--dial-timeout %v: want more than 0s", f.DialTimeout)
+	case f.CommandTimeout <= 0:
+		return cli.Usagef("--command-timeout %v: want more than 0s", f.CommandTimeout)
 	case (f.Cert == "") != (f.Key == ""):
 		return cli.Usagef("--cert and --key must be given together")
 	case f.Namespace != "" && !strings.HasSuffix(f.Namespace, "/"):

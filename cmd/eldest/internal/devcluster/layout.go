@@ -65,10 +65,10 @@ func openLayout(dir string, cfg Config) (layout, error) {
 func newLayout(dir, path string, cfg Config) (layout, error) {
 	n := cmp.Or(cfg.Members, 1)
 	if n != 1 && n != 3 && n != 5 {
-		return layout{}, fmt.Errorf("%w: %d members; it can be 1, 3 or 5", ErrInvalid, cfg.Members)
+		return layout{}, fmt.Errorf("%w: --members %d: want 1, 3 or 5", ErrInvalid, cfg.Members)
 	}
 	if len(cfg.ClientPorts) > n {
-		return layout{}, fmt.Errorf("%w: %d client ports for %d members", ErrInvalid, len(cfg.ClientPorts), n)
+		return layout{}, fmt.Errorf("%w: --client-port has %d ports for %d members", ErrInvalid, len(cfg.ClientPorts), n)
 	}
 	ports, err := freePorts(2 * n)
 	if err != nil {

@@ -91,11 +91,11 @@ func (cfg *Config) Check() error {
 	case !slices.Contains(Acts, cfg.Act):
 		return fmt.Errorf("%w: unknown act %q; want one of %s", ErrInvalid, cfg.Act, Names())
 	case cfg.Candidates < least || cfg.Candidates > 20:
-		return fmt.Errorf("%w: %d candidates: %s requires %d to 20", ErrInvalid, cfg.Candidates, cfg.Act, least)
+		return fmt.Errorf("%w: --candidates %d: --act %s requires %d to 20", ErrInvalid, cfg.Candidates, cfg.Act, least)
 	case cfg.Contender != contender.Eldest && cfg.Contender != contender.Concurrency:
 		return fmt.Errorf("%w: unknown contender %q; want %s or %s", ErrInvalid, cfg.Contender, contender.Eldest, contender.Concurrency)
 	case cfg.TTL < 0 || cfg.TTL > lease.MaxTTL:
-		return fmt.Errorf("%w: a TTL of %v: want more than 0s and at most %v", ErrInvalid, cfg.TTL, lease.MaxTTL)
+		return fmt.Errorf("%w: --ttl %v: want more than 0s and at most %v", ErrInvalid, cfg.TTL, lease.MaxTTL)
 	}
 	return nil
 }

@@ -84,18 +84,20 @@ func (c Config) Check() error {
 	switch {
 	case !slices.Contains(Contenders, c.Contender):
 		return bad("unknown contender %q; want one of %s", c.Contender, strings.Join(Contenders, ", "))
-	case c.Rounds < 0 || c.Duration < 0:
-		return bad("%d rounds and a duration of %v: neither can be negative", c.Rounds, c.Duration)
+	case c.Rounds < 0:
+		return bad("--rounds %d: want 0 or more", c.Rounds)
+	case c.Duration < 0:
+		return bad("--duration %v: want more than 0s", c.Duration)
 	case c.Rounds == 0 && c.Duration == 0:
-		return bad("no number of rounds and no duration")
+		return bad("--rounds 0 needs a --duration")
 	case c.SeriesRounds < 1:
-		return bad("series of %d rounds", c.SeriesRounds)
+		return bad("--series %d: want 1 or more", c.SeriesRounds)
 	case !slices.Contains([]int{1, 3, 5}, c.Members):
-		return bad("%d members; it can be 1, 3 or 5", c.Members)
+		return bad("--members %d: want 1, 3 or 5", c.Members)
 	case c.Participants < 2 || c.Participants > MaxParticipants:
-		return bad("%d participants; want 2 to %d", c.Participants, MaxParticipants)
+		return bad("--participants %d: want 2 to %d", c.Participants, MaxParticipants)
 	case c.TTL < time.Second || c.TTL > MaxTTL || c.TTL%time.Second != 0:
-		return bad("a TTL of %v; want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
+		return bad("--ttl %v: want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
 	case len(c.Faults) == 0:
 		return bad("no faults")
 	case c.Defect != "" && !slices.Contains(participant.Defects, c.Defect):

@@ -42,15 +42,20 @@ type Config struct {
 func (c *Config) check() error {
 	switch {
 	case c.Members != 1 && c.Members != 3 && c.Members != 5:
-		return fmt.Errorf("%w: %d members; it can be 1, 3 or 5", scenario.ErrInvalid, c.Members)
+		return fmt.Errorf("%w: --members %d: want 1, 3 or 5", scenario.ErrInvalid, c.Members)
 	case c.Candidates < minCandidates || c.Candidates > maxCandidates:
-		return fmt.Errorf("%w: %d candidates; it can be %d to %d", scenario.ErrInvalid, c.Candidates, minCandidates, maxCandidates)
+		return fmt.Errorf("%w: --candidates %d: want %d to %d", scenario.ErrInvalid, c.Candidates, minCandidates, maxCandidates)
 	case c.Duration < 0:
-		return fmt.Errorf("%w: a duration of %v", scenario.ErrInvalid, c.Duration)
-	case c.Heartbeat < lease.MinHeartbeat || c.Heartbeat >= c.TTL:
-		return fmt.Errorf("%w: heartbeats of %v; they can be %v or more, and less than the TTL, %v", scenario.ErrInvalid, c.Heartbeat, lease.MinHeartbeat, c.TTL)
+		return fmt.Errorf("%w: --duration %v: want more than 0s", scenario.ErrInvalid, c.Duration)
 	}
-	return c.Check(maxTTL)
+	ttl := c.TTL
+	if err := c.Check(maxTTL); err != nil {
+		return err
+	}
+	if c.Heartbeat < lease.MinHeartbeat || c.Heartbeat >= ttl {
+		return fmt.Errorf("%w: --heartbeat %v: want %v or more, and less than --ttl, %v", scenario.ErrInvalid, c.Heartbeat, lease.MinHeartbeat, ttl)
+	}
+	return nil
 }
 
 // The election, and the key that its leaders write. That key is outside the election's range, in

@@ -138,7 +138,7 @@ type Config struct {
 // Check refuses an invalid TTL, and rounds the TTL as etcd does.
 func (c *Config) Check(maxTTL time.Duration) error {
 	if c.TTL < MinTTL || c.TTL > maxTTL {
-		return fmt.Errorf("%w: a TTL of %v; it can be %v to %v", ErrInvalid, c.TTL, MinTTL, maxTTL)
+		return fmt.Errorf("%w: --ttl %v: want %v to %v", ErrInvalid, c.TTL, MinTTL, maxTTL)
 	}
 	c.TTL = (c.TTL + time.Second - 1).Truncate(time.Second)
 	return nil

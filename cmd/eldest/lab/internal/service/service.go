@@ -40,7 +40,7 @@ func (c *Config) check() error {
 		return err
 	}
 	if c.Rounds < 1 || c.Rounds > maxRounds {
-		return fmt.Errorf("%w: %d rounds; it can be 1 to %d", scenario.ErrInvalid, c.Rounds, maxRounds)
+		return fmt.Errorf("%w: --rounds %d: want 1 to %d", scenario.ErrInvalid, c.Rounds, maxRounds)
 	}
 	c.Members = nodes
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,12 +19,16 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-func newResignCmd() *cobra.Command {
+// formerName is the deprecated alias of the command: leaders resign, operators evict.
+const formerName = "resign"
+
+func newEvictCmd() *cobra.Command {
 	var conn *connect.Flags
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "resign ELECTION [KEY]",
-		Short: "Remove the leader, or another candidate, from the queue",
+		Use:     "evict ELECTION [KEY]",
+		Aliases: []string{formerName},
+		Short:   "Remove the leader, or another candidate, from the queue",
 		Long: `Removes the leader's key from an election, or that of the candidate named by KEY:
 a key as "eldest list" shows it, or only the lease in hex. The candidate is notified at
 once, and if it led, the next one leads.
@@ -38,15 +43,18 @@ Exit codes: 0 removed; 1 failed, answered with no, or the key was replaced
 meanwhile; 2 bad usage, or no terminal to ask for confirmation; 4 no candidate leads, or
 the candidate is not in the queue.
 ` + connect.Help,
-		Example: `  eldest resign nightly-jobs
-  eldest resign nightly-jobs 694d9a3f2c1b4e07 --yes`,
-		Args: cobra.RangeArgs(1, 2),
+		Example: `  eldest evict nightly-jobs
+  eldest evict nightly-jobs 694d9a3f2c1b4e07 --yes`,
+		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.CalledAs() == formerName {
+				cli.ToStderr(cmd)(formerName + " is deprecated: the name of this command is evict")
+			}
 			key := ""
 			if len(args) == 2 {
 				key = args[1]
 			}
-			return runResign(cmd, conn, yes, args[0], key)
+			return runEvict(cmd, conn, yes, args[0], key)
 		},
 	}
 	conn = connect.AddFlags(cmd)
@@ -54,13 +62,13 @@ the candidate is not in the queue.
 	return cmd
 }
 
-func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key string) error {
+func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key string) error {
 	if err := keys.Check(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	// This is checked before anything is sent, so that a script always fails, and at once.
 	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
-		return cli.Usagef("stdin is not a terminal, so the command cannot ask for confirmation; use --yes to remove the key without it")
+		return cli.Exit(cli.ExitUsage, cli.Advise(errors.New("stdin is not a terminal, so the command cannot ask for confirmation"), "use --yes to remove the key without it"))
 	}
 	var plan removal
 	// The limit of once is for requests only: the question to the user has none.
@@ -80,7 +88,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
 		switch err := plan.carryOut(ctx, client); {
 		case err != nil && connect.Silent(err):
-			return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed nevertheless; check with eldest list", conn.Advise(err)))
+			return cli.Exit(cli.ExitFailed, cli.Advise(fmt.Errorf("%w; the key may have been removed nevertheless", conn.Advise(err)), "check with eldest list"))
 		case err != nil:
 			return err
 		}
@@ -88,7 +96,7 @@ func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key stri
 	})
 }
 
-// removal describes what "eldest resign" will do, as planned, and then what it has done.
+// removal describes what "eldest evict" will do, as planned, and then what it has done.
 type removal struct {
 	Election string       `json:"election"`
 	Key      string       `json:"key"`
@@ -113,7 +121,7 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 	}
 	i := slices.IndexFunc(queue, func(e observe.Entry) bool { return key == "" || names(key, e.Candidate, namespace) })
 	if i < 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows the candidates", cli.Printable(key), cli.Printable(name)))
+		return removal{}, cli.Exit(cli.ExitNobody, cli.Advise(fmt.Errorf("%s is not in the queue of %s", cli.Printable(key), cli.Printable(name)), "eldest list shows the candidates"))
 	}
 	found := queue[i].Candidate
 	plan := removal{
