@@ -264,7 +264,7 @@ func TestBadRunsAreCaught(t *testing.T) {
 		"nobody noticed it there":     {fault(scenario.CutFollower, func(x *evidence) { x.attempts[0].Outcome = Done }), faults, "cut-follower of n1: no call failed because of it"},
 		"they never agreed again":     {fault(scenario.Kill, func(x *evidence) { x.facts = x.facts[:5] }), faults, none + " kill"},
 		"a slow hand-over":            {fault(scenario.Resign, func(x *evidence) { x.facts[4].At = at(1100) }), back, "resign of token 2: n2 leads after 1.09s, later than 1s"},
-		"no successor":                {fault(scenario.Kill, func(x *evidence) { x.facts[4].Role = following }), back, "kill of token 2: nobody succeeded it"},
+		"no successor":                {fault(scenario.Kill, func(x *evidence) { x.facts[4].Role = following }), back, "kill of token 2: no candidate succeeded it"},
 		"the old leader leads on":     {fault(scenario.Cut, func(x *evidence) { x.facts[3].At = at(31) }), back, "n2 won (token 5) while n1 (token 2) still led"},
 		"the successor serves nobody": {fault(scenario.Cut, func(x *evidence) { x.attempts = x.attempts[:3] }), back, "cut of n1: no write was acknowledged within 9s"},
 		"a leader changes by itself":  {fault(scenario.CutFollower, nil), back, "n2 leads with token 5 although there was no fault of the leader, n1"},
