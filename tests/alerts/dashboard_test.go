@@ -63,7 +63,7 @@ var expectations = map[string][]expected{
 	"Time left":                       {{"steady", nil, 0.05, 0.9}, {"shop", nil, 0.05, 0.9}},
 	"Renewal slack, the lowest":       {{"steady", nil, 0.01, 0.7}},
 	"Renewal latency":                 {{"steady", nil, 0.00001, 5}},
-	"Jeopardies":                      {{"steady", nil, 0, 10}},
+	"Leases at risk":                  {{"steady", nil, 0, 10}},
 	"Watches opened again":            {{"steady", map[string]string{"watch": "candidate"}, 0, 10}, {"steady", map[string]string{"watch": "observer"}, 0, 10}},
 	"Sessions that ended":             {{"steady", map[string]string{"cause": "session_lost"}, 0, 0}},
 	"Tenures begun":                   {{"steady", nil, 0, 1}, {"flap", nil, 0, 1000}},
