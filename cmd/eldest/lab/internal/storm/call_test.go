@@ -17,6 +17,8 @@ import (
 type call struct {
 	id     string
 	greedy bool
+	// late: the client may read the answer long after it has arrived.
+	late bool
 	// kind is the kind of call, route its route, node the node that it was connected to, "" if none.
 	kind, route, node string
 	begin, at         time.Time

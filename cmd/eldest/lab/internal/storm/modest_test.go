@@ -153,6 +153,7 @@ func (w *worker) stream() {
 // upload sends the one message of a unary call late.
 func (w *worker) upload() {
 	c := w.call("late upload")
+	c.late = true // it reads only when it has sent
 	w.do(c, patience[len(patience)-1], func(ctx context.Context, options ...grpc.CallOption) error {
 		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Append_FullMethodName, options...)
 		if err != nil {

@@ -40,7 +40,7 @@ func (s span) overlaps(from, to time.Time) bool {
 }
 
 // outage is what may excuse how a call ended: its node was dead, stopping or suspended at any
-// moment of the call (away), or when it ended (leaving), or any node was killed or suspended at any
+// moment of the call (away), or when it was answered (leaving), or any node was killed or suspended at any
 // moment of it (died).
 type outage struct{ away, leaving, died bool }
 
@@ -49,7 +49,7 @@ func (s *storm) outage(c *call) (w outage) {
 		for _, a := range p.away {
 			mine := c.node == "" || p.name == c.node
 			w.away = w.away || mine && a.overlaps(c.begin, c.at)
-			w.leaving = w.leaving || mine && (a.overlaps(c.at, c.at) || c.greedy && a.overlaps(c.begin, c.at)) // a greedy client may read late
+			w.leaving = w.leaving || mine && (a.overlaps(c.at, c.at) || (c.greedy || c.late) && a.overlaps(c.begin, c.at))
 			w.died = w.died || !a.planned && a.overlaps(c.begin, c.at)
 		}
 	}
