@@ -34,6 +34,13 @@ type Config struct {
 	// Value is the value of the candidate's key: opaque bytes, at most MaxValue.
 	Value []byte
 
+	// Mutex is shared by candidates whose lead functions must not overlap; see Leadership.Lead. nil
+	// means a mutex of the candidate's own.
+	Mutex *Mutex
+	// Drain is how long Leadership.Lead waits for a lead function of an earlier tenure to
+	// return before it resigns. 0 means DefaultDrain.
+	Drain time.Duration
+
 	Options
 }
 
@@ -63,12 +70,6 @@ type Options struct {
 	// never does the oldest candidate repeats the read, and no candidate leads; no hook reports
 	// that.
 	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
-	// Mutex is shared by candidates whose lead functions must not overlap; see Leadership.Lead. nil
-	// means a mutex of the candidate's own.
-	Mutex *Mutex
-	// Drain is how long Leadership.Lead waits for a lead function of an earlier tenure to
-	// return before it resigns. 0 means DefaultDrain.
-	Drain time.Duration
 	// Hooks are called for the candidate's events. See Hooks for the calling rules.
 	Hooks Hooks
 }
@@ -87,6 +88,12 @@ func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
 		return err
 	}
+	switch {
+	case c.Mutex != nil && c.Mutex.taken == nil:
+		return fmt.Errorf("%w: Config.Mutex was not made by NewMutex", eldest.ErrInvalid)
+	case c.Drain < 0:
+		return fmt.Errorf("%w: Config.Drain %v is negative", eldest.ErrInvalid, c.Drain)
+	}
 	if err := c.Options.Check(); err != nil {
 		return err
 	}
@@ -95,13 +102,8 @@ func (c Config) Check() error {
 
 // Check returns the error that New would return for the options. The error wraps eldest.ErrInvalid.
 func (o Options) Check() error {
-	switch {
-	case o.Mutex != nil && o.Mutex.taken == nil:
-		return fmt.Errorf("%w: Config.Mutex was not made by NewMutex", eldest.ErrInvalid)
-	case o.Timeout < 0:
+	if o.Timeout < 0 {
 		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, o.Timeout)
-	case o.Drain < 0:
-		return fmt.Errorf("%w: Config.Drain %v is negative", eldest.ErrInvalid, o.Drain)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -69,7 +68,6 @@ func electorSection(t *testing.T) section {
 	refuses("no source", func(cfg *elector.Config) { cfg.Source = nil })
 	refuses("TTL −1 s", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
 	refuses("margin > TTL", func(cfg *elector.Config) { cfg.Session.Margin = 2 * quiet })
-	refuses("a `Mutex` in `Candidate` that `NewMutex` has not made", func(cfg *elector.Config) { cfg.Candidate.Mutex = &election.Mutex{} })
 	refuses("a negative time-out in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Timeout = -1 })
 	refuses("a negative time-out in `Observer`", func(cfg *elector.Config) { cfg.Observer.Timeout = -1 })
 	refuses("`Drain` −1 s", func(cfg *elector.Config) { cfg.Drain = -time.Second })

@@ -32,7 +32,7 @@ type Config struct {
 	// other shard. If it returns before that, the shard is given up, and the member campaigns for
 	// it again after a pause.
 	Lead func(ctx context.Context, l *election.Leadership) error
-	// Candidate configures the candidates. Each shard has a Mutex of its own.
+	// Candidate configures the candidates.
 	Candidate election.Options
 }
 
@@ -153,10 +153,8 @@ func (b *balancer) take(ctx context.Context, candidate *election.Candidate) post
 }
 
 func (b *balancer) candidate(name string) (*election.Candidate, error) {
-	options := b.cfg.Candidate
-	options.Mutex = nil // a Mutex of its own for each shard
 	return election.New(election.Config{
-		Election: name, Session: b.cfg.Session, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Value: []byte(b.cfg.Member), Options: options,
+		Election: name, Session: b.cfg.Session, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Value: []byte(b.cfg.Member), Options: b.cfg.Candidate,
 	})
 }
 
