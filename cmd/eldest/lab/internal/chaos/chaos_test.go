@@ -113,6 +113,19 @@ func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
 	require.False(t, leader.is(Leader))
 }
 
+// A participant whose clock is wrong can be killed in the same round: then only the kill is healed.
+func TestAWrongClockIsKilled(t *testing.T) {
+	t.Parallel()
+	s, ctx := begun(t, func(*Config) {})
+	c := s.seat(0)
+	clock, err := skew(ctx, s, c, Injection{Fault: Skew, Rate: 1.05})
+	require.NoError(t, err)
+	life, err := kill(ctx, s, c, Injection{Fault: Kill})
+	require.NoError(t, err)
+	require.NoError(t, s.heal([]healer{clock, life}))
+	require.Equal(t, 2, s.seat(0).life)
+}
+
 // A fault that is not seen to take effect makes its round invalid, and so the run: here a waiter
 // makes no guarded write whose reply could be lost, and the clock is never read.
 func TestNoEffectIsInvalid(t *testing.T) {
