@@ -53,10 +53,10 @@
 //	   suspended (heartbeats) continues with its token.
 //	G3 In a running process the leading context ends before the server can expire
 //	   the lease. This assumes that the rates of the two clocks differ by less
-//	   than margin / TTL; it never assumes that clocks agree. After SIGSTOP and, on
-//	   Linux, after a suspend of the machine it holds at the next use of Holds. After
-//	   a pause of a virtual machine it holds only if the clock of the machine continues,
-//	   which many hypervisors prevent; if not, only the guard and the token help.
+//	   than margin / TTL, a tenth by default; it never assumes that clocks agree. After
+//	   SIGSTOP and, on Linux, after a suspend of the machine it holds at the next use of
+//	   Holds. After a pause of a virtual machine it holds only if the clock of the machine
+//	   continues, which many hypervisors prevent; if not, only the guard and the token help.
 //	   With heartbeats the same holds before a successor can evict the leader, if
 //	   the rates of the candidates' clocks differ by less than margin / timeout.
 //	G4 A guarded operation commits only during its tenure. If it does not commit,

@@ -29,12 +29,12 @@ type Candidate struct {
 // Leader is the candidate with the lowest create revision, the eldest.
 type Leader = Candidate
 
-// Kind says which kind of answer a State is. The zero value is Unknown, so that an empty State
+// Kind is the kind of answer that a State is. The zero value is Unknown, so that an empty State
 // claims nothing.
 type Kind uint8
 
 const (
-	// Unknown means that etcd is unavailable or has not answered yet; State.Reason says why.
+	// Unknown means that etcd is unavailable or has not answered yet; State.Reason has the cause.
 	Unknown Kind = iota
 	// Nobody means that at State.Revision the queue was empty.
 	Nobody
@@ -57,12 +57,12 @@ func (k Kind) String() string {
 // State is an observer's view of an election at one moment. It has three kinds because "no
 // candidate leads" and "the leader is unknown" are different answers (G6).
 type State struct {
-	// Kind says which of the other fields are set.
+	// Kind determines which of the other fields are set.
 	Kind Kind
 	// Leader is the leader when Kind is Led, else the zero Candidate.
 	Leader Leader
 	// Revision is the etcd revision at which this was true; 0 when Unknown.
 	Revision int64
-	// Reason says why the state is Unknown; nil otherwise.
+	// Reason is why the state is Unknown; nil otherwise.
 	Reason error
 }

@@ -41,7 +41,7 @@ var (
 	// candidate continues to lead with the same token, or the campaign returns that it was deposed.
 	ErrSuspended = errors.New("suspended: no heartbeat was acknowledged in time")
 	// ErrTransferRefused is returned for a transfer that is not possible as requested;
-	// *transfer.Refusal says why. The leader continues to lead.
+	// *transfer.Refusal has the reason. The leader continues to lead.
 	ErrTransferRefused = errors.New("transfer refused")
 	// ErrCampaigning is returned when a candidate already campaigns, or the session already has a
 	// candidate in the election.
@@ -68,7 +68,7 @@ var (
 	ErrUnavailable = errors.New("etcd does not answer")
 )
 
-// OpError says which operation failed, on what, and why. It is immutable.
+// OpError names the operation that failed, its object and the cause. It is immutable.
 type OpError struct {
 	// Op is the operation as the API names it: "campaign", "resign", ...
 	Op string

@@ -57,8 +57,7 @@ func (m measured) of(contender, regime string, n int, metric string) *Result {
 }
 
 // each runs a test for each contender, in parallel with each other, and with all other tests if the
-// caller is parallel. The tests of heartbeats are not parallel: on a machine that is so busy
-// healthy leaders are suspended.
+// caller is parallel.
 func each(t *testing.T, names []string, f func(t *testing.T, name string)) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
@@ -278,8 +277,16 @@ func TestCrash(t *testing.T) {
 	each(t, append(contender.Names(), contender.Kept), testCrash)
 }
 
-func TestCrashWithHeartbeats(t *testing.T) {
-	each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, testCrash)
+// Beside each other, but beside no other test: on a machine that is so busy healthy leaders are suspended.
+func TestHeartbeatsUnderFaults(t *testing.T) {
+	t.Run("crash", func(t *testing.T) {
+		t.Parallel()
+		each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, testCrash)
+	})
+	t.Run("suspensions", func(t *testing.T) {
+		t.Parallel()
+		each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, testSuspensions)
+	})
 }
 
 func testCrash(t *testing.T, name string) {
@@ -309,34 +316,32 @@ func testCrash(t *testing.T, name string) {
 
 // Suspensions and moves are counted in each regime: if etcd's leader is killed, leaders with
 // heartbeats are suspended, and no leadership of Eldest moves.
-func TestSuspensions(t *testing.T) {
-	each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, func(t *testing.T, name string) {
-		c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
-		site := siteOf(c)
-		site.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
-			i, err := c.Leader(ctx)
-			if err == nil {
-				err = c.Member(i).Kill()
-			}
-			return func(ctx context.Context) error { return c.Restart(ctx, i) }, err
+func testSuspensions(t *testing.T, name string) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
+	site := siteOf(c)
+	site.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
+		i, err := c.Leader(ctx)
+		if err == nil {
+			err = c.Member(i).Kill()
 		}
-		report, err := Run(testContext(t), site, "suspensions", Options{
-			Rounds: 1, Contenders: []string{name}, For: 6 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,
-		})
-		require.NoError(t, err)
-		m := measured{t, report}
-		for _, regime := range []string{"writes", "leader-killed"} {
-			for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
-				require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
-			}
-			require.Zero(t, m.of(name, regime, 0, "moves").Sum)
-		}
-		killed := m.of(name, "leader-killed", 0, "suspensions")
-		require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
-		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "resumptions").Sum > 0)
-		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "without").Max > 0)
-		require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
+		return func(ctx context.Context) error { return c.Restart(ctx, i) }, err
+	}
+	report, err := Run(testContext(t), site, "suspensions", Options{
+		Rounds: 1, Contenders: []string{name}, For: 4 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,
 	})
+	require.NoError(t, err)
+	m := measured{t, report}
+	for _, regime := range []string{"writes", "leader-killed"} {
+		for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
+			require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
+		}
+		require.Zero(t, m.of(name, regime, 0, "moves").Sum)
+	}
+	killed := m.of(name, "leader-killed", 0, "suspensions")
+	require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
+	require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "resumptions").Sum > 0)
+	require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "without").Max > 0)
+	require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
 }
 
 // Processes keep the processors busy as long as a turn lasts. If no process can be started, or no

@@ -66,6 +66,8 @@
 //	RESOURCE_EXHAUSTED a message over Config.MaxMessage; or too many calls wait, or too
 //	                   large ones, with curatorpb.LostLeadership in the details
 //
+// After DEADLINE_EXCEEDED and CANCELED the request may have been carried out, also later.
+//
 // A handler's error that wraps a guard's refusal (eldest.ErrDeposed, ErrNotLeading,
 // ErrSessionLost) becomes UNAVAILABLE, and so does context.Canceled in a tenure that has
 // ended. The same error from another election's guard, or from a fence for another election's

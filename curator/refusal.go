@@ -114,7 +114,7 @@ func (t tenureID) classify(caller context.Context, err, lost error, lose func(un
 	return lose(false)
 }
 
-// refused reports whether the error says that this tenure is over: the refusal of its guard
+// refused reports whether the error means that this tenure is over: the refusal of its guard
 // or of a fence, or its end.
 func (t tenureID) refused(err error) bool {
 	return !t.another(err) &&

@@ -38,7 +38,7 @@ type Candidate struct {
 	life life
 	// last is the newest tenure, ended or not.
 	last *Leadership
-	// cause says why the last candidacy, or the attempt at one, ended; nil before that and during a
+	// cause is why the last candidacy, or the attempt at one, ended; nil before that and during a
 	// candidacy.
 	cause error
 	// step is the current requeue; nil if there is none.

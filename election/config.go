@@ -44,7 +44,7 @@ type Config struct {
 	Options
 }
 
-// Options say how a candidate campaigns. The zero value has the default of each.
+// Options set how a candidate campaigns. The zero value has the default of each.
 type Options struct {
 	// Ordering is how candidates are queued. nil means txn.ByPointer.
 	Ordering txn.Ordering
@@ -74,12 +74,12 @@ type Options struct {
 	Hooks Hooks
 }
 
-// DefaultTimeout bounds a single request unless Config.Timeout says otherwise. etcd itself limits a
+// DefaultTimeout bounds a single request unless Config.Timeout is set. etcd itself limits a
 // request to 5 s plus two election timeouts; a healthy cluster answers in milliseconds.
 const DefaultTimeout = 2 * time.Second
 
 // DefaultDrain is how long a tenure waits for the lead function of an earlier one unless
-// Config.Drain says otherwise.
+// Config.Drain is set.
 const DefaultDrain = 10 * time.Second
 
 // Check returns the error that New would return, except for a missing Session, KV or Watcher, for

@@ -30,7 +30,7 @@
 //	                   leading --Drain--> drained --Resign, loss--> idle
 //
 // A Candidate may repeat this cycle any number of times; each cycle has its own token. A Leadership
-// exists only after the proof, and says why it ended.
+// exists only after the proof, and has the reason why it ended.
 //
 // A drained tenure is over for the code that leads, while the key still exists: no other candidate
 // leads before it is deleted. The next Campaign ends it. Package transfer hands leadership over

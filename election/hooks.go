@@ -47,7 +47,7 @@ type RegisteredEvent struct {
 	Queue int64
 	// Predecessor is the next older candidate's key; empty if there is none, or it is unknown.
 	Predecessor string
-	// Adopted says that the key existed already, from an attempt whose reply was lost, or from an
+	// Adopted means that the key existed already, from an attempt whose reply was lost, or from an
 	// earlier session of the lease. Queue is then 0.
 	Adopted bool
 	// At is when the candidate received the reply; the hook runs later.
@@ -75,7 +75,7 @@ type WonEvent struct {
 	// key to the win: the time that this process and etcd's answer took in the hand-over. 0 if
 	// there was no predecessor to wait for.
 	Proof time.Duration
-	// Resumed says that the candidate continues to lead, with the same token, after Suspended.
+	// Resumed means that the candidate continues to lead, with the same token, after Suspended.
 	Resumed bool
 	// At is when the win was decided; the hook runs later.
 	At time.Time
@@ -106,7 +106,7 @@ type EvictedEvent struct {
 type EndedEvent struct {
 	Election, Key string
 	Token         eldest.Token
-	// Led says whether it was a tenure.
+	// Led reports whether it was a tenure.
 	Led bool
 	// Cause is why it ended; eldest.ErrRequeued if a new candidacy follows in the same campaign.
 	Cause error
@@ -140,8 +140,8 @@ type RetryingEvent struct {
 	Op string
 	// Attempt counts the attempts in a row, from 1.
 	Attempt int
-	// Err is why it failed. If Config.KV is a *clientv3.Client without a connection, it also says
-	// why there is none, such as a certificate that was not accepted.
+	// Err is why it failed. If Config.KV is a *clientv3.Client without a connection, it also has
+	// the reason, such as a certificate that was not accepted.
 	Err error
 	// Pause is the time from At to the next attempt.
 	Pause time.Duration

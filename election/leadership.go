@@ -42,7 +42,7 @@ func (l *Leadership) Key() string { return l.c.key }
 func (l *Leadership) Token() eldest.Token { return l.token }
 
 // Context returns the leading context: it ends with the tenure, and before the server can expire
-// the lease (G3). context.Cause says why; it wraps eldest.ErrDeposed (the key was removed or
+// the lease (G3). context.Cause is the reason; it wraps eldest.ErrDeposed (the key was removed or
 // overwritten), eldest.ErrSessionLost, eldest.ErrSuspended (see lease.Heartbeat; the key remains:
 // campaign again), eldest.ErrResigned, eldest.ErrDraining, or eldest.ErrClosed (the candidate, the
 // session or the etcd client was closed; if only the client was closed, the key may remain until

@@ -11,11 +11,11 @@ import (
 type Status struct {
 	// Token is the token of the candidacy or tenure; 0 if there is none.
 	Token eldest.Token
-	// Leading says that the candidate leads.
+	// Leading means that the candidate leads.
 	Leading bool
-	// Draining says that it led and gave leadership up, and that its key still exists.
+	// Draining means that it led and gave leadership up, and that its key still exists.
 	Draining bool
-	// Suspended says that it led, and that it continues to lead, with the same token, when it
+	// Suspended means that it led, and that it continues to lead, with the same token, when it
 	// campaigns again, unless it was deposed meanwhile (eldest.ErrSuspended).
 	Suspended bool
 }

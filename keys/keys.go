@@ -16,7 +16,7 @@ const MaxName = 1024
 const separator = "/"
 
 // Check returns nil if name is a valid name of an election, otherwise an error that wraps
-// eldest.ErrInvalid and says what is wrong.
+// eldest.ErrInvalid and names the fault.
 func Check(name string) error {
 	switch {
 	case name == "":

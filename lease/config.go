@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// Config says which lease service a session uses, and how. Only Lease is required. Open and Resume
+// Config sets which lease service a session uses, and how. Only Lease is required. Open and Resume
 // copy it; later changes have no effect.
 type Config struct {
 	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one. A session calls
@@ -32,7 +32,7 @@ type Config struct {
 	Options
 }
 
-// Options say how a session gets and keeps its lease. The zero value has the default of each.
+// Options set how a session gets and keeps its lease. The zero value has the default of each.
 type Options struct {
 	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second are rounded up;
 	// negative TTLs and those over MaxTTL are refused. The server may grant more: by default it
@@ -58,7 +58,7 @@ type Options struct {
 	// etcd had refused them; nothing is sent.
 	Liveness *Liveness
 
-	// Shared says that other processes may renew the lease as well: a session that is lost then
+	// Shared means that other processes may renew the lease as well: a session that is lost then
 	// leaves it to live or to expire; otherwise it would revoke it. Close of a live session revokes
 	// it in both cases.
 	Shared bool

@@ -25,7 +25,7 @@
 //
 // etcd's leader answers renewals without asking the other members, even when it was stopped, has
 // been replaced and has not noticed that yet; its successor then expires the lease earlier than the
-// answer says. So after each answer the session requests the list of members, which needs a
+// answer implies. So after each answer the session requests the list of members, which needs a
 // majority, and counts the renewal if that reply has no later Raft term. Sessions of one client
 // share the request: one reply confirms all renewals that were answered before it was sent. The
 // answers of a gRPC proxy have no Raft term and count without a confirmation. If Config.Lease
@@ -55,7 +55,7 @@
 //	Alive --renewal overdue--> AtRisk --renewed--> Alive
 //	Alive, AtRisk --deadline, lease expired or revoked, Close, Abandon--> Lost (for good)
 //
-// A Session's Context ends with the session; its cause says why. Many elections may share one
+// A Session's Context ends with the session; its cause is the reason. Many elections may share one
 // session.
 //
 // # Heartbeats

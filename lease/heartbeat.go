@@ -67,7 +67,7 @@ func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 	return p, nil
 }
 
-// heartbeats returns the heartbeats of a session. fresh says that its lease is new.
+// heartbeats returns the heartbeats of a session. fresh means that its lease is new.
 func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	pace, _ := s.cfg.Heartbeat.pace(MaxTTL + 1) // it was checked
 	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Liveness.Err, Fresh: fresh}

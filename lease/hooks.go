@@ -33,7 +33,7 @@ type RetryingEvent struct {
 	// Attempt counts the attempts of one call, from 1.
 	Attempt int
 	// Err is why it failed. If Config.Lease is a *clientv3.Client without a connection, it also
-	// says why there is none, such as a certificate that was not accepted.
+	// names the reason, such as a certificate that was not accepted.
 	Err error
 	// Pause is the time from At to the next attempt.
 	Pause time.Duration
@@ -75,7 +75,7 @@ type BeatEvent struct {
 	Left time.Duration
 	// Err is why it failed; nil if etcd has stored it.
 	Err error
-	// Mute says that no more heartbeats will be sent: etcd does not permit this user to write the
+	// Mute means that no more heartbeats will be sent: etcd does not permit this user to write the
 	// key, and has never stored a heartbeat. The session continues as if it had no heartbeats.
 	Mute bool
 }

@@ -37,7 +37,7 @@ func NewLiveness(within time.Duration) *Liveness {
 func (p *Liveness) Beat() { p.last.Store(int64(p.clock.Now())) }
 
 // Err returns nil while the last Beat is recent enough, otherwise an error that wraps
-// eldest.ErrUnresponsive and says how old it is. Err of a nil Liveness returns nil.
+// eldest.ErrUnresponsive and has its age. Err of a nil Liveness returns nil.
 func (p *Liveness) Err() error {
 	if p == nil {
 		return nil

@@ -47,7 +47,7 @@ type Status struct {
 	State State
 	// Remaining is the time for which the lease is still certain; 0 when Lost.
 	Remaining time.Duration
-	// Cause says why the session is Lost; nil before.
+	// Cause is the reason why the session is Lost; nil before.
 	Cause error
 }
 
@@ -78,7 +78,7 @@ type Session struct {
 }
 
 // newSession starts the session of a lease that was granted or renewed by a request sent when the
-// clock read sent. fresh says that it was granted.
+// clock read sent. fresh means that it was granted.
 func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Duration, fresh bool, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: cfg, id: id, ctx: ctx, end: end, hooks: hooks, done: make(chan struct{})}
@@ -114,7 +114,7 @@ func (s *Session) TTL() time.Duration {
 	return s.state.Rhythm.TTL
 }
 
-// Context returns a context that ends with the session; context.Cause says why: an error that wraps
+// Context returns a context that ends with the session; its cause is the reason: an error that wraps
 // eldest.ErrSessionLost (deadline passed, lease expired or revoked) or eldest.ErrClosed (Close,
 // Abandon).
 func (s *Session) Context() context.Context { return s.ctx }

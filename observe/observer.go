@@ -41,7 +41,7 @@ type Config struct {
 	Options
 }
 
-// Options say how an Observer watches. The zero value has the default of each.
+// Options set how an Observer watches. The zero value has the default of each.
 type Options struct {
 	// Timeout bounds each single request, and the opening of a watch; after four consecutive
 	// timeouts etcd counts as unavailable. 0 means DefaultTimeout.

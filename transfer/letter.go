@@ -19,7 +19,7 @@ type letter struct {
 	Version int `json:"v"`
 	// Token is the token of the candidate that has the request key.
 	Token eldest.Token `json:"token"`
-	// Request is the request; Taken says that the candidate is carrying it out.
+	// Request is the request; Taken means that the candidate is carrying it out.
 	Request *question `json:"request,omitempty"`
 	Taken   bool      `json:"taken,omitempty"`
 	// Answer is the answer to the last request.
@@ -47,7 +47,7 @@ type life struct {
 type answer struct {
 	ID   string `json:"id"`
 	Done bool   `json:"done"`
-	// Reason says why it was not done.
+	// Reason is why it was not done.
 	Reason Reason `json:"reason,omitempty"`
 	// Token is the candidate's token after a requeue.
 	Token eldest.Token `json:"token,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Order says what happens to the candidates that do not lead.
+// Order determines what happens to the candidates that do not lead.
 type Order uint8
 
 const (
@@ -46,9 +46,9 @@ const (
 	DefaultDrain = time.Minute
 )
 
-// Options says how leadership is to be handed over. The zero value is ready to use.
+// Options set how leadership is to be handed over. The zero value is ready to use.
 type Options struct {
-	// Order says what happens to the other candidates.
+	// Order determines what happens to the other candidates.
 	Order Order
 	// Patience bounds the wait for the answer of each candidate that is asked. 0 means
 	// DefaultPatience.
@@ -100,7 +100,7 @@ type Plan struct {
 	target Member
 }
 
-// Plan says how leadership would be handed over to the candidate with the given key. It is a pure
+// Plan returns how leadership would be handed over to the candidate with the given key. It is a pure
 // function and sends nothing. The error is a *Refusal, or wraps eldest.ErrInvalid.
 func (q Queue) Plan(target string, options Options) (Plan, error) {
 	options, err := options.withDefaults()

@@ -17,7 +17,7 @@ import (
 
 // ask writes one request into a candidate's request key and waits for the answer. If that does not
 // come in time, or ctx ends, the request is withdrawn. It returns an answer that is Done, or an
-// error that says why there is none.
+// error with the reason why there is none.
 func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error) {
 	asked := h.plan.asked
 	q := question{ID: newID(), What: what, Leader: lifeOf(asked[len(asked)-1]), Target: lifeOf(h.plan.target)}

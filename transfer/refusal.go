@@ -12,30 +12,30 @@ import (
 type Reason string
 
 const (
-	// NoLeader says that the queue is empty.
+	// NoLeader means that the queue is empty.
 	NoLeader Reason = "no-leader"
-	// UnknownTarget says that no candidate has the target's key.
+	// UnknownTarget means that no candidate has the target's key.
 	UnknownTarget Reason = "unknown-target"
-	// AlreadyLeads says that the target leads: there is nothing to do. The error also wraps
+	// AlreadyLeads means that the target leads: there is nothing to do. The error also wraps
 	// eldest.ErrLeading.
 	AlreadyLeads Reason = "already-leads"
-	// LeaderDeaf says that the leader does not take part: it has no request key.
+	// LeaderDeaf means that the leader does not take part: it has no request key.
 	LeaderDeaf Reason = "leader-takes-no-part"
-	// Between says that some candidates between the leader and the target do not take part.
+	// Between means that some candidates between the leader and the target do not take part.
 	Between Reason = "between"
-	// Behind says that some candidates behind the target do not take part, so that those that
+	// Behind means that some candidates behind the target do not take part, so that those that
 	// requeue would be behind them. PassBy permits that.
 	Behind Reason = "behind"
-	// Outranked says that the target would yield to another candidate (Options.ShouldYield).
+	// Outranked means that the target would yield to another candidate (Options.ShouldYield).
 	Outranked Reason = "outranked"
-	// Busy says that another transfer has a request to the same candidate.
+	// Busy means that another transfer has a request to the same candidate.
 	Busy Reason = "busy"
-	// Declined says that the candidate did not accept the request.
+	// Declined means that the candidate did not accept the request.
 	Declined Reason = "declined"
-	// Changed says that the queue has changed: the leader, the target or the candidate with the
+	// Changed means that the queue has changed: the leader, the target or the candidate with the
 	// request has left or has another token, or another candidate is in between.
 	Changed Reason = "changed"
-	// Silent says that the candidate does not answer the request. If the error wraps
+	// Silent means that the candidate does not answer the request. If the error wraps
 	// eldest.ErrOutcomeUnknown it has taken the request and may still carry it out; otherwise the
 	// request was withdrawn.
 	Silent Reason = "silent"
@@ -47,7 +47,7 @@ type Refusal struct { //nolint:errname // an answer, as much as an error
 	Reason Reason
 	// Who are the candidates that are the reason, oldest first.
 	Who []eldest.Candidate
-	// Unknown says that the outcome is unknown; the error then wraps eldest.ErrOutcomeUnknown.
+	// Unknown means that the outcome is unknown; the error then wraps eldest.ErrOutcomeUnknown.
 	Unknown bool
 }
 

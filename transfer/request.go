@@ -19,7 +19,7 @@ const (
 )
 
 // Request is a request to a candidate, as read from its request key. Every client that may write
-// the request key may send one; the request does not say which client did.
+// the request key may send one; the request does not name the client.
 type Request struct {
 	// ID identifies the request.
 	ID   string
@@ -85,7 +85,7 @@ type OpenedEvent struct {
 // AnsweredEvent reports the outcome of a request.
 type AnsweredEvent struct {
 	Request Request
-	// Done says that it was carried out; otherwise Reason says why not.
+	// Done means that it was carried out; otherwise Reason is why not.
 	Done   bool
 	Reason Reason
 	// Token is the candidate's new token after a requeue.

@@ -34,7 +34,7 @@ type Config struct {
 	ServeOptions
 }
 
-// ServeOptions say how requests are served. The zero value has the default of each.
+// ServeOptions set how requests are served. The zero value has the default of each.
 type ServeOptions struct {
 	// Accept decides whether a request is carried out. It is called on Serve's goroutine, must be
 	// quick and must not block. nil accepts all.
@@ -235,7 +235,7 @@ func (s *serving) close(ctx context.Context) {
 type news struct {
 	box mailbox.Box
 	at  int64
-	// back says that etcd's history went back to this state, or to an earlier one that was not
+	// back means that etcd's history went back to this state, or to an earlier one that was not
 	// processed: etcd was restored from a backup.
 	back bool
 }

@@ -19,10 +19,10 @@ import (
 // Member is a candidate, and whether it accepts requests.
 type Member struct {
 	eldest.Candidate
-	// Asks says that it takes part in transfers: it has a request key for its current token. For a
+	// Asks means that it takes part in transfers: it has a request key for its current token. For a
 	// moment after each registration it has none yet.
 	Asks bool
-	// Pending says that it has an unanswered request.
+	// Pending means that it has an unanswered request.
 	Pending bool
 	// mod is the mod revision of the request key, whatever its value; 0 if there is none.
 	mod int64

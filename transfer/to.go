@@ -40,13 +40,13 @@ type Move struct {
 	Token eldest.Token
 }
 
-// Result says what To has done, also if it failed.
+// Result is what To has done, also if it failed.
 type Result struct {
 	// Plan is the plan.
 	Plan Plan
 	// Moved are the candidates that have requeued, in order.
 	Moved []Move
-	// Drained says that the leader has given leadership up.
+	// Drained means that the leader has given leadership up.
 	Drained bool
 	// Leader is the oldest candidate after that, at Revision; zero if there was none. It leads as
 	// soon as it has proven that, unless it yields (election.Config.ShouldYield): see
@@ -58,7 +58,7 @@ type Result struct {
 // To hands leadership over to the candidate with the given key: it surveys the election, makes a
 // plan, sends requests to the candidates that are to requeue, one after another, the leader last,
 // and waits until the target leads. It blocks until then, until a candidate refuses or does not
-// answer in time, or until ctx ends (its cause). The Result says what happened, on errors too.
+// answer in time, or until ctx ends (its cause). The Result has what was done, on errors too.
 //
 // Errors: a *Refusal, which wraps eldest.ErrTransferRefused (the leader continues to lead, and the
 // candidates in Result.Moved have moved; a second To plans for the new queue); ErrOvertaken;

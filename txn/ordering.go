@@ -35,14 +35,14 @@ type Position struct {
 	Revision int64
 	// Ahead are the nearest older candidates, nearest first, with key, lease and token only.
 	Ahead []eldest.Candidate
-	// Complete says that Ahead contains all older candidates.
+	// Complete means that Ahead contains all older candidates.
 	Complete bool
 	// Queue is the number of keys in the election's range, own and foreign ones included; 0 if it
 	// is unknown.
 	Queue int64
 	// Foreign are keys in the range that are not candidates and were ignored.
 	Foreign []string
-	// Adopted says that the key existed already, from an earlier attempt; Value is then its value,
+	// Adopted means that the key existed already, from an earlier attempt; Value is then its value,
 	// and Ahead is unknown.
 	Adopted bool
 	Value   []byte
@@ -258,7 +258,7 @@ func atRevision(op clientv3.Op, header int64) int64 {
 }
 
 // older adds the nearest candidates that are older to Ahead, and keys that are no candidates to
-// Foreign. all says that the reply contains all older keys.
+// Foreign. all means that the reply contains all older keys.
 func (p *Position) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 	for _, kv := range newestFirst {
 		key := string(kv.Key)

@@ -165,7 +165,7 @@ func (l *eventLog) awaitEnd(limit time.Duration) {
 func (l *eventLog) notice(format string, args ...any) { l.wait.Say(fmt.Sprintf(format, args...)) }
 
 // hooks returns the hooks that write the events of the session and the candidate. The end of the
-// session is not reported: it ends the candidate, whose event also says whether it led. ctx is the
+// session is not reported: it ends the candidate, whose event also shows whether it led. ctx is the
 // command's: an end of the candidate after the end of ctx was requested.
 func (l *eventLog) hooks(ctx context.Context) hooks.Set {
 	return hooks.Tee(l.wait.Hooks(), hooks.Set{Session: l.sessionHooks(), Candidate: l.candidateHooks(ctx)})

@@ -48,7 +48,7 @@ type outcome struct {
 	// exit status.
 	ran  bool
 	exit job.Status
-	// refused says that the program could not be started.
+	// refused means that the program could not be started.
 	refused bool
 	// err is why the round failed: leadership lost, a hook that failed, etcd. It is nil if the exit
 	// status of the program is the whole outcome.

@@ -48,6 +48,9 @@
 // # Errors
 //
 // A refusal by the guard, and the end of the tenure, are returned unchanged: the curator turns them
-// into UNAVAILABLE with the details. Every other error is a gRPC status: with etcd's code for a
-// refusal of etcd, and UNKNOWN if a write may have been applied.
+// into UNAVAILABLE with the details. Every other error is a gRPC status:
+//
+//	CANCELED, DEADLINE_EXCEEDED  the call ended before etcd answered; a write may have been applied
+//	UNKNOWN                      a write may have been applied, for another reason
+//	all others                   a refusal, with the service's code or etcd's: nothing was applied
 package kv

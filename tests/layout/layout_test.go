@@ -19,21 +19,21 @@ import (
 
 // still are the packages that start no goroutine, with the reason.
 var still = map[string]string{
-	".":                     "no logic lives in the root, only nouns and errors",
+	".":                     "the root has only types and errors, no logic",
 	"keys":                  "the key layout is arithmetic on strings",
 	"txn":                   "a transaction is one request and leaves nothing running",
 	"identity":              "an identity does nothing",
 	"hooks":                 "hooks are called on goroutines that other packages own",
-	"metrics":               "numbers are read when they are asked for",
-	"traces":                "spans are written where things happen",
+	"metrics":               "numbers are computed at a scrape",
+	"traces":                "spans are written on the goroutine of the event",
 	"fence":                 "a request is admitted on the goroutine that serves it",
-	"internal/absent":       "looking takes no time",
+	"internal/absent":       "a check takes no time",
 	"internal/clockctx":     "carrying a clock takes no time",
-	"internal/onrecord":     "reading takes its turn",
+	"internal/onrecord":     "a run is read on the goroutine of its caller",
 	"internal/rawframe":     "a message is moved on its caller's goroutine",
 	"internal/retry":        "its callers wait",
 	"internal/rpcerr":       "reading an error takes no time",
-	"cmd/eldest/lab/oracle": "a judgement is a pure function",
+	"cmd/eldest/lab/oracle": "a checker is a pure function",
 }
 
 var (
@@ -71,10 +71,10 @@ func faults(t *testing.T, tree fs.FS) (found []string) {
 		require.NoError(t, err)
 		documented[dir] = documented[dir] || parsed.Doc != nil && (base == "doc.go" || base == "main.go" && parsed.Name.Name == "main")
 		if !planned.MatchString(file) {
-			found = append(found, file+": its package has no list in .golangci.yml, so it imports what it likes")
+			found = append(found, file+": its package has no list in .golangci.yml, so its imports are not checked")
 		}
 		if nameless.MatchString(file) {
-			found = append(found, file+": a file and a package are named for the one thing they own")
+			found = append(found, file+": a file and a package are named for the one thing that they contain")
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if g, ok := n.(*ast.GoStmt); ok && still[dir] != "" && !strings.HasSuffix(base, "_test.go") {
@@ -86,7 +86,7 @@ func faults(t *testing.T, tree fs.FS) (found []string) {
 	}))
 	for _, dir := range slices.Sorted(maps.Keys(documented)) {
 		if !documented[dir] {
-			found = append(found, dir+": has no doc.go with a package comment, where a reader starts")
+			found = append(found, dir+": has no doc.go with a package comment, with which a reader starts")
 		}
 	}
 	return found

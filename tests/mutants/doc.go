@@ -15,7 +15,7 @@
 //
 //	Row: 1
 //	Guards: G1
-//	Takes out: the question who is older, after the predecessor's end
+//	Takes out: the read of the older candidates after the predecessor's key is deleted
 //	Test: tests/regressions TestRegression01_WaiterInTheMiddleLeaves
 //	Fails with: ^not in time: its new predecessor$|it was elected beside the leader
 //

@@ -83,9 +83,9 @@ const mutantsHead = `# Mutants
 
 A mutant is a patch that removes one rule from the code. The test that guards the rule must then
 fail, with the words of the last column: a regular expression. *Guards* are guarantees
-([G1 to G8](../guarantees.md)), invariants of [the judge](oracle.md#what-it-judges) (I2 to I7), I8
+([G1 to G8](../guarantees.md)), invariants of [the oracle](oracle.md#what-it-judges) (I2 to I7), I8
 (nothing grows) and I9 (a forwarded call is handled once, in a valid tenure, one hop away). A number
-is the row of the [regressions](regressions.md). How they are run, and what came of it:
+is the row of the [regressions](regressions.md). How they are run, and the results:
 [faults](../faults.md#mutants).
 
 `

@@ -1,2 +1,2 @@
-// Package eldest holds the nouns.
+// Package eldest has the types.
 package eldest

@@ -41,8 +41,10 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	// shown sets the default that the help shows; a flag that is not given stays 0.
 	shown := func(flag, value string) {
 		if flag := fl.Lookup(flag); len(scenarios) > 1 {
-			flag.DefValue = ""
 			flag.Usage += " (default: each scenario's own)"
+			if flag.Value.Type() == "durationSlice" {
+				flag.DefValue = "" // pflag would show "[]"; it shows no zero default of other types
+			}
 		} else {
 			flag.DefValue = value
 		}

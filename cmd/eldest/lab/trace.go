@@ -53,6 +53,7 @@ func newTraceCmd() *cobra.Command {
 	f.conn.Explicit = true
 	fl := cmd.Flags()
 	fl.Lookup("endpoints").Usage = "trace on this etcd; only as a flag, never from the environment (default: an etcd of its own)"
+	fl.Lookup("endpoints").DefValue = "[]" // shown as empty
 	fl.IntVar(&f.scene.Candidates, "candidates", 3, "number of candidates, up to 20")
 	fl.StringVar(&f.act, "act", string(campaigns.Resign), "the act: "+campaigns.Names())
 	fl.DurationVar(&f.scene.TTL, "ttl", 0, "time to live of the leases (default: 1m, so that none is renewed; 3s for crash and cut)")

@@ -1,4 +1,4 @@
-// Package keys imports what the room of this name must not.
+// Package keys imports what the package of this name must not.
 package keys
 
 import (

@@ -1,4 +1,4 @@
-// Package lease imports nothing that the room of this name must not.
+// Package lease imports nothing that the package of this name must not.
 package lease
 
 import (
