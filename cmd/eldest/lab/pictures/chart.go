@@ -22,7 +22,10 @@ type bar struct {
 	value                  float64
 }
 
-var names = map[string]string{"eldest": "Eldest", "concurrency": "etcd's package", "floor": "no protocol"}
+var names = map[string]string{
+	"eldest": "Eldest", "eldest-keeper": "with a keeper", "eldest-heartbeat-500ms": "heartbeats 0.5 s",
+	"concurrency": "etcd's package", "floor": "no protocol",
+}
 
 // questions are those of the chart: where Eldest is faster, where it is correct, and where it is slower.
 var questions = []struct {
@@ -35,7 +38,7 @@ var questions = []struct {
 	{"A leader resigns just after its successor was queued: time until the successor leads", "bench-handover", "queued", "win", 2, []string{"eldest", "concurrency", "floor"}, milliseconds},
 	{"The leader changes: time until the last of 1,000 observers is notified", "bench-fanout", "one-process", "last", 1000, []string{"eldest", "concurrency"}, milliseconds},
 	{"The leader loses its network, TTL 2 s: rounds with two leaders", "bench-cut", "cut", "two-leaders", 2000, []string{"eldest", "concurrency"}, share},
-	{"The leader is killed, TTL 5 s: time until the next candidate leads", "bench-crash", "kill", "win", 5000, []string{"eldest", "concurrency", "floor"}, seconds},
+	{"The leader is killed, TTL 5 s: time until the next candidate leads", "bench-crash", "kill", "win", 5000, []string{"eldest-keeper", "eldest-heartbeat-500ms", "eldest", "concurrency"}, seconds},
 }
 
 func milliseconds(r *bench.Result) (float64, string) {
@@ -43,7 +46,7 @@ func milliseconds(r *bench.Result) (float64, string) {
 }
 
 func seconds(r *bench.Result) (float64, string) {
-	return float64(r.P50), fmt.Sprintf("%.1f s", float64(r.P50)/float64(time.Second))
+	return float64(r.P50), fmt.Sprintf("%.3g s", float64(r.P50)/float64(time.Second))
 }
 
 func share(r *bench.Result) (float64, string) {
