@@ -75,7 +75,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 	etcdtest.Eventually(t, func() bool {
 		for _, m := range surveyed(t, cli, name) {
 			if m.Key == a.Candidate.Key() {
-				return m.Asks
+				return m.TakesPart
 			}
 		}
 		return false
@@ -112,7 +112,7 @@ func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 }
 
 // patient has bounds that no busy machine exceeds.
-var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
+var patient = transfer.Options{Timeout: etcdtest.Patience, Drain: etcdtest.Patience}
 
 func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, options transfer.Options) transfer.Result {
 	t.Helper()
@@ -208,7 +208,7 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 			return nil
 		})
 	})
-	etcdtest.Eventually(t, func() bool { return surveyed(t, cli, name)[0].Asks }, "the leader's mailbox")
+	etcdtest.Eventually(t, func() bool { return surveyed(t, cli, name)[0].TakesPart }, "the leader's mailbox")
 	target := takesPart(t, cli, name, nil, nil)
 	handed := make(chan error, 1)
 	running.Go(func() {
@@ -246,7 +246,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		name := etcdtest.Election(t)
 		byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
-		untouched(name, func() { _ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.LeaderDeaf) })
+		untouched(name, func() { _ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.LeaderTakesNoPart) })
 	})
 	t.Run("between", func(t *testing.T) {
 		name := etcdtest.Election(t)
@@ -295,7 +295,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	target := takesPart(t, cli, name, nil, nil)
 	before := places(t, cli, name)
-	r := refused(t, cli, name, target.Candidate.Key(), transfer.Options{Patience: time.Second}, transfer.Silent)
+	r := refused(t, cli, name, target.Candidate.Key(), transfer.Options{Timeout: time.Second}, transfer.NoAnswer)
 	require.False(t, r.Unknown)
 	require.Equal(t, before, places(t, cli, name))
 	require.False(t, surveyed(t, cli, name)[0].Pending, "the request was taken back")
@@ -402,7 +402,7 @@ func TestPriorityOverFive(t *testing.T) {
 		t.Helper()
 		etcdtest.Eventually(t, func() bool {
 			members := surveyed(t, cli, name)
-			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.Asks })
+			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.TakesPart })
 		}, "all %d stand", n)
 	}
 	require.NoError(t, line[3].Candidate.Close(etcdtest.Context(t)))

@@ -33,7 +33,7 @@ func beats(t *testing.T, cli *clientv3.Client, l *election.Leadership) int {
 	t.Helper()
 	id, err := keys.Parse(l.Election(), l.Key())
 	require.NoError(t, err)
-	resp, err := cli.Get(etcdtest.Context(t), keys.Beat(id))
+	resp, err := cli.Get(etcdtest.Context(t), keys.Heartbeat(id))
 	require.NoError(t, err)
 	return int(resp.Count)
 }
@@ -65,14 +65,14 @@ func denied(func() error) error { return rpctypes.ErrPermissionDenied }
 func TestHeartbeatsThatAreNotPermitted(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
-	told := make(chan lease.BeatEvent, 99)
+	told := make(chan lease.HeartbeatEvent, 99)
 	a := electiontest.Join(t, cli, name, beating, func(l *lease.Config, _ *election.Config) {
-		l.Hooks.Beat = func(e lease.BeatEvent) { told <- e }
+		l.Hooks.Heartbeat = func(e lease.HeartbeatEvent) { told <- e }
 	}, tampered(denied))
 	l := a.Lead(t)
 	e := etcdtest.Take(t, told, "the news")
 	require.ErrorIs(t, e.Err, rpctypes.ErrPermissionDenied)
-	require.True(t, e.Mute)
+	require.True(t, e.NotPermitted)
 	b := electiontest.Join(t, cli, name, beating)
 	waits := b.Queue(t)
 	time.Sleep(2 * lease.MinHeartbeat)
@@ -153,7 +153,7 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 	lb := electiontest.Wins(t, waits)
 	id, err := keys.Parse(name, lb.Key())
 	require.NoError(t, err)
-	resp, err := cli.Get(etcdtest.Context(t), keys.Beat(id))
+	resp, err := cli.Get(etcdtest.Context(t), keys.Heartbeat(id))
 	require.NoError(t, err)
 	require.Len(t, resp.Kvs, 1)
 	for len(asked) > 0 {
@@ -286,7 +286,9 @@ func TestEvictionsThatFail(t *testing.T) {
 }
 
 // ofABeat reports whether a transaction compares a heartbeat, as an eviction does.
-func ofABeat(c clientv3.Cmp) bool { return strings.HasPrefix(string(c.KeyBytes()), "/eldest/beat/") }
+func ofABeat(c clientv3.Cmp) bool {
+	return strings.HasPrefix(string(c.KeyBytes()), "/eldest/heartbeat/")
+}
 
 // A candidate without heartbeats evicts no other, with heartbeats or without; and a candidate waits
 // for the timeout in the other one's heartbeat, not for its own.
@@ -365,7 +367,7 @@ type lateKV struct {
 }
 
 func (k lateKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	if strings.HasPrefix(key, "/eldest/beat/") {
+	if strings.HasPrefix(key, "/eldest/heartbeat/") {
 		k.late()
 	}
 	return k.KV.Get(ctx, key, opts...)

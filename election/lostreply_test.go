@@ -71,7 +71,7 @@ func TestOtherLostReplies(t *testing.T) {
 
 // G8: the context ends while the outcome of the registration is unknown. It arrives late, after the
 // campaign was given up, and the background clean-up removes its key each time.
-func TestLateRegistrationLeavesNoGhost(t *testing.T) {
+func TestLateRegistrationLeavesNoKey(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session))

@@ -27,7 +27,7 @@ func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []st
 		require.NoError(t, err)
 		keys = nil
 		for _, m := range q.Members {
-			if m.Asks {
+			if m.TakesPart {
 				keys = append(keys, m.Key)
 			}
 		}
@@ -63,7 +63,7 @@ func TestHandedOverByTransfer(t *testing.T) {
 
 	handed := make(chan error, 1)
 	go func() {
-		_, err := transfer.To(etcdtest.Context(t), clients, name, line[2], transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience})
+		_, err := transfer.To(etcdtest.Context(t), clients, name, line[2], transfer.Options{Timeout: etcdtest.Patience, Drain: etcdtest.Patience})
 		handed <- err
 	}()
 	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the first tenure").Reason(), eldest.ErrDraining)

@@ -47,9 +47,9 @@ func (l log) session() lease.Hooks {
 		Recovered: func(e lease.RenewedEvent) {
 			l.write(slog.LevelInfo, "lease recovered", "latency", e.Latency, "slack", e.Slack)
 		},
-		Beat: func(e lease.BeatEvent) {
+		Heartbeat: func(e lease.HeartbeatEvent) {
 			switch before := missed.Swap(e.Err != nil); {
-			case e.Mute:
+			case e.NotPermitted:
 				l.write(slog.LevelWarn, "heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Beats",
 					"reason", Trouble(e.Err), "error", e.Err)
 			case e.Err != nil && !before:

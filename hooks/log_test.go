@@ -148,9 +148,9 @@ func TestLogOfHeartbeats(t *testing.T) {
 	var p paper
 	told := hooks.Log(logger(&p), "e")
 	away := fmt.Errorf("away: %w", context.DeadlineExceeded)
-	well := lease.BeatEvent{Left: time.Second}
-	for _, beat := range []lease.BeatEvent{well, {Err: away}, {Err: away}, well, well, {Err: away}, {Err: away, Mute: true}} {
-		told.Session.Beat(beat)
+	well := lease.HeartbeatEvent{Left: time.Second}
+	for _, beat := range []lease.HeartbeatEvent{well, {Err: away}, {Err: away}, well, well, {Err: away}, {Err: away, NotPermitted: true}} {
+		told.Session.Heartbeat(beat)
 	}
 	told.Candidate.Suspended(election.SuspendedEvent{Key: "e/1", Token: 5, Cause: fmt.Errorf("%w: %w", eldest.ErrSuspended, eldest.ErrUnresponsive)})
 	told.Candidate.Won(election.WonEvent{Key: "e/1", Token: 5, Resumed: true})

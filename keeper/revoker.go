@@ -81,16 +81,16 @@ func (e *Revoker) within(d time.Duration, leases []clientv3.LeaseID) error {
 	return errors.Join(failed...)
 }
 
-// promptly is how long Farewell tries before it redirects the standard streams.
+// promptly is how long RevokeAll tries before it redirects the standard streams.
 const promptly = 2 * time.Second
 
-// Farewell revokes the leases of a dead process, as the last action of its keeper. It blocks until
+// RevokeAll revokes the leases of a dead process, as the last action of its keeper. It blocks until
 // etcd has answered for each, or the longest TTL of them has passed, and then returns the errors. A
 // lease that does not exist is a success. After two seconds without success it reports that on
 // stderr and then redirects the process's standard streams to /dev/null: the program that started
 // the process may wait for the end of those streams before it restarts it, and must not wait for
 // etcd.
-func (e *Revoker) Farewell(longest time.Duration, leases ...clientv3.LeaseID) error {
+func (e *Revoker) RevokeAll(longest time.Duration, leases ...clientv3.LeaseID) error {
 	err := e.within(min(promptly, longest), leases)
 	if err == nil || longest <= promptly {
 		return err

@@ -51,7 +51,7 @@ func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, 
 		return err
 	}
 	longest := slices.Max(slices.Collect(maps.Values(k.leases)))
-	return etcd.Farewell(longest, slices.Collect(maps.Keys(k.leases))...)
+	return etcd.RevokeAll(longest, slices.Collect(maps.Keys(k.leases))...)
 }
 
 // begin opens a pidfd of the process with an ID, which must be the parent, and reads the first order.

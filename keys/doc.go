@@ -12,7 +12,7 @@
 //
 // A candidate that accepts requests (package transfer) has a request key
 //
-//	/eldest/ask/<election>/<lease id, as above>
+//	/eldest/request/<election>/<lease id, as above>
 //
 // outside the range, because other clients count every key in the range as a candidate. An election
 // works without request keys: a candidate without the permission to write one campaigns as usual.
@@ -22,7 +22,7 @@
 //
 // A session with heartbeats has one key for them, however many elections it leads:
 //
-//	/eldest/beat/<lease id, as above>
+//	/eldest/heartbeat/<lease id, as above>
 //
 // # Names
 //

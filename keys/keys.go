@@ -40,45 +40,45 @@ func Candidate(name string, lease int64) string {
 	return Prefix(name) + strconv.FormatInt(lease, 16)
 }
 
-// mailboxes is the prefix of every request key. No election's range contains such a key: its name
+// requests is the prefix of every request key. No election's range contains such a key: its name
 // would have to be empty or contain a slash.
-const mailboxes = "/eldest/ask/"
+const requests = "/eldest/request/"
 
-// newest is the prefix of every pointer; see mailboxes.
+// newest is the prefix of every pointer; see requests.
 const newest = "/eldest/newest/"
 
-// Mailbox returns the request key of the candidate with the lease in the election: other clients
+// Request returns the request key of the candidate with the lease in the election: other clients
 // write requests to it. It is outside the election's range, so no client counts it as a candidate.
 // name must have passed Check, lease must be positive.
-func Mailbox(name string, lease int64) string {
-	return mailboxes + Candidate(name, lease)
+func Request(name string, lease int64) string {
+	return requests + Candidate(name, lease)
 }
 
 // Newest returns the key of an election's pointer, which names the candidate that registered last.
 // It is outside the election's range. name must have passed Check.
 func Newest(name string) string { return newest + name }
 
-// beats is the prefix of the key of every session's heartbeats; see mailboxes.
-const beats = "/eldest/beat/"
+// heartbeats is the prefix of the key of every session's heartbeats; see requests.
+const heartbeats = "/eldest/heartbeat/"
 
-// Beat returns the key of the heartbeats of the session with the lease, which must be positive. It
+// Heartbeat returns the key of the heartbeats of the session with the lease, which must be positive. It
 // is outside every election's range.
-func Beat(lease int64) string { return beats + strconv.FormatInt(lease, 16) }
+func Heartbeat(lease int64) string { return heartbeats + strconv.FormatInt(lease, 16) }
 
-// Beats returns the half-open range [begin, end) of the heartbeats of all sessions.
-func Beats() (begin, end string) { return beats, End(beats) }
+// Heartbeats returns the half-open range [begin, end) of the heartbeats of all sessions.
+func Heartbeats() (begin, end string) { return heartbeats, End(heartbeats) }
 
-// MailboxRange returns the half-open range [begin, end) of the request keys of the election's
+// RequestRange returns the half-open range [begin, end) of the request keys of the election's
 // candidates and of no other election's.
-func MailboxRange(name string) (begin, end string) {
-	begin = mailboxes + Prefix(name)
+func RequestRange(name string) (begin, end string) {
+	begin = requests + Prefix(name)
 	return begin, End(begin)
 }
 
-// ParseMailbox returns the lease of the candidate with this request key in the election. For any
+// ParseRequest returns the lease of the candidate with this request key in the election. For any
 // other key it returns an error that wraps eldest.ErrForeignKey.
-func ParseMailbox(name, key string) (lease int64, err error) {
-	inner, ok := strings.CutPrefix(key, mailboxes)
+func ParseRequest(name, key string) (lease int64, err error) {
+	inner, ok := strings.CutPrefix(key, requests)
 	if !ok {
 		return 0, fmt.Errorf("%w: %q is not a request key", eldest.ErrForeignKey, key)
 	}

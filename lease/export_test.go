@@ -5,6 +5,6 @@ import "time"
 // NewLivenessOn is NewLiveness on another clock.
 func NewLivenessOn(clock Clock, within time.Duration) *Liveness {
 	p := &Liveness{within: within, clock: clock}
-	p.Beat()
+	p.Alive()
 	return p
 }

@@ -74,8 +74,8 @@ func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	b.Lost = func(err error) {
 		s.Forfeit(fmt.Errorf("etcd refuses heartbeats but may have stored one before: leading without heartbeats requires a new lease: %w", err))
 	}
-	if f := s.cfg.Hooks.Beat; f != nil {
-		b.Told = func(beat loop.Beat) { s.hooks.Do(func() { f(BeatEvent(beat)) }) }
+	if f := s.cfg.Hooks.Heartbeat; f != nil {
+		b.Told = func(beat loop.Beat) { s.hooks.Do(func() { f(HeartbeatEvent(beat)) }) }
 	}
 	return b
 }

@@ -20,8 +20,8 @@ type Hooks struct {
 	AtRisk func(AtRiskEvent)
 	// Recovered is called when a renewal succeeds after AtRisk.
 	Recovered func(RenewedEvent)
-	// Beat is called for each heartbeat, with its outcome.
-	Beat func(BeatEvent)
+	// Heartbeat is called for each heartbeat, with its outcome.
+	Heartbeat func(HeartbeatEvent)
 	// Lost is called once, when the session ends, also by Close and Abandon.
 	Lost func(LostEvent)
 }
@@ -67,17 +67,17 @@ type AtRiskEvent struct {
 	Err error
 }
 
-// BeatEvent reports the outcome of a heartbeat.
-type BeatEvent struct {
+// HeartbeatEvent reports the outcome of a heartbeat.
+type HeartbeatEvent struct {
 	// Latency is the time from its sending until its outcome is known.
 	Latency time.Duration
 	// Left is how long no candidate evicts from then on; 0 means that the leader is suspended.
 	Left time.Duration
 	// Err is why it failed; nil if etcd has stored it.
 	Err error
-	// Mute means that no more heartbeats will be sent: etcd does not permit this user to write the
+	// NotPermitted means that no more heartbeats will be sent: etcd does not permit this user to write the
 	// key, and has never stored a heartbeat. The session continues as if it had no heartbeats.
-	Mute bool
+	NotPermitted bool
 }
 
 // LostEvent reports that the session ended.

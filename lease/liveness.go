@@ -27,14 +27,14 @@ type Liveness struct {
 // sessions with the Liveness are refused. It is read on Boot's clock.
 func NewLiveness(within time.Duration) *Liveness {
 	p := &Liveness{within: within, clock: Boot()}
-	p.Beat()
+	p.Alive()
 	return p
 }
 
-// Beat records that the application is alive. Call it where progress is made, from the loop that
-// does the work: a goroutine that only calls Beat proves nothing. It costs one reading of the
+// Alive records that the application is alive. Call it where progress is made, from the loop that
+// does the work: a goroutine that only calls Alive proves nothing. It costs one reading of the
 // clock.
-func (p *Liveness) Beat() { p.last.Store(int64(p.clock.Now())) }
+func (p *Liveness) Alive() { p.last.Store(int64(p.clock.Now())) }
 
 // Err returns nil while the last Beat is recent enough, otherwise an error that wraps
 // eldest.ErrUnresponsive and has its age. Err of a nil Liveness returns nil.
@@ -51,7 +51,7 @@ func (p *Liveness) Err() error {
 // check refuses a Liveness that can never be alive, or was not made by NewLiveness.
 func (p *Liveness) check() error {
 	if p != nil && (p.within <= 0 || p.clock == nil) {
-		return fmt.Errorf("%w: a Liveness that needs a Beat every %v is never alive", eldest.ErrInvalid, p.within)
+		return fmt.Errorf("%w: a Liveness that needs Alive every %v is never alive", eldest.ErrInvalid, p.within)
 	}
 	return nil
 }

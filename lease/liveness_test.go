@@ -27,7 +27,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 		session := open(t, cfg)
 
 		for range 2 * ttl / (within / 10) {
-			pulse.Beat()
+			pulse.Alive()
 			time.Sleep(within / 10)
 		}
 		beat := time.Now().Add(-within / 10)
@@ -49,7 +49,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 		require.ErrorIs(t, etcdtest.Err(lease.Resume(t.Context(), cfg, leaseID)), eldest.ErrUnresponsive)
 		require.Equal(t, sent, len(s.requests("grant"))+len(s.requests("renew")))
 
-		pulse.Beat()
+		pulse.Alive()
 		open(t, cfg).Abandon()
 	})
 }
@@ -69,7 +69,7 @@ func TestLivenessRecovers(t *testing.T) {
 		time.Sleep(ttl * 3 / 4) // after the first renewal, and before the deadline
 		synctest.Wait()
 		require.Equal(t, lease.AtRisk, session.Status().State)
-		pulse.Beat()
+		pulse.Alive()
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, lease.Alive, session.Status().State)

@@ -26,13 +26,13 @@ func (e *Election) sessionHooks() lease.Hooks {
 			e.latency.Observe(event.Latency.Seconds())
 			e.slack.Observe(event.Slack.Seconds() / event.TTL.Seconds())
 		},
-		Beat: func(event lease.BeatEvent) {
+		Heartbeat: func(event lease.HeartbeatEvent) {
 			if event.Err == nil {
 				e.beats.Observe(event.Latency.Seconds())
 			} else {
 				e.missed.Inc()
 			}
-			if event.Mute {
+			if event.NotPermitted {
 				e.muted.Set(1)
 			}
 		},

@@ -152,7 +152,7 @@ func (s *serving) answered(r Request, a answer) {
 
 func (s *serving) ignored(err error) {
 	if told := s.cfg.Hooks.Ignored; told != nil {
-		event := IgnoredEvent{Election: s.entry.Election, Key: keys.Mailbox(s.entry.Election, s.entry.Lease), Err: err}
+		event := IgnoredEvent{Election: s.entry.Election, Key: keys.Request(s.entry.Election, s.entry.Lease), Err: err}
 		s.hooks.Do(func() { told(event) })
 	}
 }

@@ -82,7 +82,7 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	for name, change := range map[string]func(s *stage, target *node) error{
 		"the target's mailbox": func(s *stage, target *node) error {
-			_, err := s.Client.Delete(s.Ctx, keys.Mailbox(s.Election, int64(target.session.ID())))
+			_, err := s.Client.Delete(s.Ctx, keys.Request(s.Election, int64(target.session.ID())))
 			return err
 		},
 		"the target": func(s *stage, target *node) error { return target.candidate.Withdraw(s.Ctx) },
@@ -136,7 +136,7 @@ func TestServeEndsDuringARequeue(t *testing.T) {
 	served := etcdtest.Go(func() error {
 		return transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.Client, Watcher: s.Client})
 	})
-	s.Until("the mailbox", func() bool { return s.member(c.Key()).Asks })
+	s.Until("the mailbox", func() bool { return s.member(c.Key()).TakesPart })
 	target := s.stand()
 	require.ErrorIs(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)), eldest.ErrTransferRefused, "the answer went with Serve")
 	require.ErrorIs(t, get(s, served), context.Canceled)
@@ -145,10 +145,10 @@ func TestServeEndsDuringARequeue(t *testing.T) {
 }
 
 // A request key without a lease, which another client has written by hand, is written again.
-func TestMailboxWithoutALease(t *testing.T) {
+func TestRequestKeyWithoutALease(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	n.leads()
-	require.NoError(t, etcdtest.Err(s.Client.Put(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())), n.mailbox())))
-	s.Until("bound to the lease again", func() bool { return s.member(n.Key()).Asks })
+	require.NoError(t, etcdtest.Err(s.Client.Put(s.Ctx, keys.Request(s.Election, int64(n.session.ID())), n.mailbox())))
+	s.Until("bound to the lease again", func() bool { return s.member(n.Key()).TakesPart })
 }

@@ -75,7 +75,7 @@ func (s *stage) stand(changes ...change) *node {
 	if asked.Candidate != nil {
 		asked.Candidate = n.candidate
 		go func() { n.served <- transfer.Serve(ctx, asked) }()
-		s.Until("the mailbox", func() bool { return s.member(n.Key()).Asks })
+		s.Until("the mailbox", func() bool { return s.member(n.Key()).TakesPart })
 	} else {
 		n.served <- nil
 	}

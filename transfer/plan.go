@@ -40,8 +40,8 @@ func ParseOrder(s string) (Order, error) {
 
 // Defaults of Options.
 const (
-	// DefaultPatience bounds the wait for each answer.
-	DefaultPatience = 5 * time.Second
+	// DefaultTimeout bounds the wait for each answer.
+	DefaultTimeout = 5 * time.Second
 	// DefaultDrain bounds the wait for the deletion of the drained leader's key.
 	DefaultDrain = time.Minute
 )
@@ -50,9 +50,9 @@ const (
 type Options struct {
 	// Order determines what happens to the other candidates.
 	Order Order
-	// Patience bounds the wait for the answer of each candidate that is asked. 0 means
-	// DefaultPatience.
-	Patience time.Duration
+	// Timeout bounds the wait for the answer of each candidate that is asked. 0 means
+	// DefaultTimeout.
+	Timeout time.Duration
 	// Drain bounds the wait for the deletion of the drained leader's key, which is deleted when its
 	// lead function has returned. 0 means DefaultDrain.
 	Drain time.Duration
@@ -66,11 +66,11 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Order > PassBy:
 		return o, fmt.Errorf("%w: Options.Order %d", eldest.ErrInvalid, o.Order)
-	case o.Patience < 0, o.Drain < 0:
-		return o, fmt.Errorf("%w: Options.Patience %v or Drain %v is negative", eldest.ErrInvalid, o.Patience, o.Drain)
+	case o.Timeout < 0, o.Drain < 0:
+		return o, fmt.Errorf("%w: Options.Timeout %v or Drain %v is negative", eldest.ErrInvalid, o.Timeout, o.Drain)
 	}
-	if o.Patience == 0 {
-		o.Patience = DefaultPatience
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
 	}
 	if o.Drain == 0 {
 		o.Drain = DefaultDrain
@@ -132,9 +132,9 @@ func (q Queue) Plan(target string, options Options) (Plan, error) {
 	if len(between) > 0 && options.Order == Keep {
 		back = slices.Concat(between, behind)
 	}
-	switch deaf := func(m Member) bool { return !m.Asks }; {
-	case !leader.Asks:
-		return refuse(LeaderDeaf, leader)
+	switch deaf := func(m Member) bool { return !m.TakesPart }; {
+	case !leader.TakesPart:
+		return refuse(LeaderTakesNoPart, leader)
 	case slices.ContainsFunc(between, deaf):
 		return refuse(Between, filter(between, deaf)...)
 	case slices.ContainsFunc(back, deaf):

@@ -26,7 +26,7 @@ func queueOfLetters(line string) Queue {
 		}
 		q.Members = append(q.Members, Member{
 			Candidate: eldest.Candidate{Key: strings.ToUpper(string(r)), Lease: int64(i + 1), Token: eldest.Token(i + 1)},
-			Asks:      r < 'a',
+			TakesPart: r < 'a',
 		})
 	}
 	return q
@@ -60,7 +60,7 @@ func TestPlan(t *testing.T) {
 		{"LABTc", "T", PassBy, "AB", "C", "", ""},
 		{"LaBTC", "T", Keep, "", "", Between, "A"},
 		{"LabTc", "T", PassBy, "", "", Between, "AB"},
-		{"lABTC", "A", Keep, "", "", LeaderDeaf, "L"},
+		{"lABTC", "A", Keep, "", "", LeaderTakesNoPart, "L"},
 		{"LABTC", "L", Keep, "", "", AlreadyLeads, "L"},
 		{"lABTC", "L", Keep, "", "", AlreadyLeads, "L"},
 		{"LABTC", "X", Keep, "", "", UnknownTarget, ""},
@@ -140,7 +140,7 @@ func TestPlanForATargetThatYields(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, o := range []Options{{Order: 2}, {Patience: -1}, {Drain: -1}} {
+	for _, o := range []Options{{Order: 2}, {Timeout: -1}, {Drain: -1}} {
 		require.ErrorIs(t, etcdtest.Err(queueOfLetters("LA").Plan("A", o)), eldest.ErrInvalid)
 	}
 	for _, o := range []Order{Keep, PassBy} {
@@ -154,18 +154,18 @@ func TestBadOptions(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for reason, want := range map[Reason]error{
 		NoLeader: eldest.ErrNoLeader, UnknownTarget: eldest.ErrNotRegistered, AlreadyLeads: eldest.ErrLeading,
-		Silent: eldest.ErrTransferRefused, "another version's": eldest.ErrTransferRefused,
+		NoAnswer: eldest.ErrTransferRefused, "another version's": eldest.ErrTransferRefused,
 	} {
 		require.ErrorIs(t, &Refusal{Reason: reason}, want)
 		require.NotErrorIs(t, &Refusal{Reason: reason}, eldest.ErrOutcomeUnknown)
 	}
-	r := &Refusal{Reason: Silent, Unknown: true}
+	r := &Refusal{Reason: NoAnswer, Unknown: true}
 	require.ErrorIs(t, r, eldest.ErrOutcomeUnknown)
 	require.ErrorContains(t, r, "may still be carried out")
 }
 
 // Only a request key with the current token, bound to the candidate's own lease, counts.
-func TestMailboxesOfAQueue(t *testing.T) {
+func TestRequestKeysOfAQueue(t *testing.T) {
 	box := func(lease int64, value string) mailbox.Box {
 		return mailbox.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
 	}
@@ -183,9 +183,9 @@ func TestMailboxesOfAQueue(t *testing.T) {
 	}
 	q := queueOf("e", line, boxes)
 	for i, want := range []struct{ asks, pending bool }{{true, false}, {}, {}, {}, {}, {true, true}, {}} {
-		require.Equal(t, want.asks, q.Members[i].Asks, i)
+		require.Equal(t, want.asks, q.Members[i].TakesPart, i)
 		require.Equal(t, want.pending, q.Members[i].Pending, i)
 		require.Equal(t, boxes[int64(i+1)].Mod, q.Members[i].mod)
 	}
-	require.Equal(t, []string{keys.Mailbox("e", 3), keys.Mailbox("e", 4)}, q.Unread)
+	require.Equal(t, []string{keys.Request("e", 3), keys.Request("e", 4)}, q.Unread)
 }

@@ -27,7 +27,7 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	}
 	var l letter
 	if err == nil {
-		waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
+		waiting, cancel := context.WithTimeoutCause(ctx, h.options.Timeout, errEnoughWaiting)
 		l, err = h.listen(waiting, m, q.ID)
 		cancel()
 	}
@@ -119,7 +119,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 		return got.Request == nil || got.Request.ID != id
 	}
 	err := h.source.Follow(watching, watch.Target{
-		Key: keys.Mailbox(h.plan.Election, m.Lease),
+		Key: keys.Request(h.plan.Election, m.Lease),
 		Snapshot: func(resp *clientv3.GetResponse) bool {
 			if len(resp.Kvs) == 0 {
 				return look(nil)
@@ -135,7 +135,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 			return false
 		},
 		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
-			return clientv3.OpGet(keys.Mailbox(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
+			return clientv3.OpGet(keys.Request(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
 				kvs := answer.Get().Kvs
 				return len(kvs) > 0 && mentions(mailbox.BoxOf(kvs[0]), id)
 			}
@@ -162,7 +162,7 @@ func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mail
 		}
 		return err
 	})
-	refusal := h.refuse(Silent, m)
+	refusal := h.refuse(NoAnswer, m)
 	refusal.Unknown = true
 	unknown := func() error {
 		if errors.Is(why, errEnoughWaiting) {

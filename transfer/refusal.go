@@ -19,8 +19,8 @@ const (
 	// AlreadyLeads means that the target leads: there is nothing to do. The error also wraps
 	// eldest.ErrLeading.
 	AlreadyLeads Reason = "already-leads"
-	// LeaderDeaf means that the leader does not take part: it has no request key.
-	LeaderDeaf Reason = "leader-takes-no-part"
+	// LeaderTakesNoPart means that the leader does not take part: it has no request key.
+	LeaderTakesNoPart Reason = "leader-takes-no-part"
 	// Between means that some candidates between the leader and the target do not take part.
 	Between Reason = "between"
 	// Behind means that some candidates behind the target do not take part, so that those that
@@ -35,10 +35,10 @@ const (
 	// Changed means that the queue has changed: the leader, the target or the candidate with the
 	// request has left or has another token, or another candidate is in between.
 	Changed Reason = "changed"
-	// Silent means that the candidate does not answer the request. If the error wraps
+	// NoAnswer means that the candidate does not answer the request. If the error wraps
 	// eldest.ErrOutcomeUnknown it has taken the request and may still carry it out; otherwise the
 	// request was withdrawn.
-	Silent Reason = "silent"
+	NoAnswer Reason = "no-answer"
 )
 
 // Refusal is the error of a transfer that was refused. The leader continues to lead, unless the
@@ -54,17 +54,17 @@ type Refusal struct { //nolint:errname // an answer, as much as an error
 // Error returns the reason and the keys of the candidates.
 func (r *Refusal) Error() string {
 	why := map[Reason]string{
-		NoLeader:      "no leader",
-		UnknownTarget: "the target is not a candidate",
-		AlreadyLeads:  "the target leads already",
-		LeaderDeaf:    "the leader does not take part in transfers",
-		Between:       "candidates between the leader and the target do not take part in transfers",
-		Behind:        "candidates behind the target do not take part in transfers and would overtake those that requeue (order pass-by permits that)",
-		Outranked:     "the target would yield to a better candidate instead of leading",
-		Busy:          "another transfer is in progress",
-		Declined:      "the candidate declined the request",
-		Changed:       "the queue has changed",
-		Silent:        "the candidate does not answer the request",
+		NoLeader:          "no leader",
+		UnknownTarget:     "the target is not a candidate",
+		AlreadyLeads:      "the target leads already",
+		LeaderTakesNoPart: "the leader does not take part in transfers",
+		Between:           "candidates between the leader and the target do not take part in transfers",
+		Behind:            "candidates behind the target do not take part in transfers and would overtake those that requeue (order pass-by permits that)",
+		Outranked:         "the target would yield to a better candidate instead of leading",
+		Busy:              "another transfer is in progress",
+		Declined:          "the candidate declined the request",
+		Changed:           "the queue has changed",
+		NoAnswer:          "the candidate does not answer the request",
 	}[r.Reason]
 	if why == "" {
 		why = string(r.Reason)

@@ -64,7 +64,7 @@ func (a *ahead) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 //
 // Fails if watch.recheck ignores the revision of the reply, or if serving.received drops every
 // message that is older than its own.
-func TestMailboxAfterARestore(t *testing.T) {
+func TestRequestKeyAfterARestore(t *testing.T) {
 	s := newStage(t)
 	etcd := newAhead(s.Client)
 	etcd.by.Store(1 << 40)

@@ -246,7 +246,7 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 		KV: s.cfg.KV, Watcher: s.cfg.Watcher,
 		Backoff: s.cfg.Backoff, Timeout: s.cfg.Timeout, WatchCheck: s.cfg.WatchCheck,
 	}
-	box := keys.Mailbox(s.entry.Election, s.entry.Lease)
+	box := keys.Request(s.entry.Election, s.entry.Lease)
 	var newest int64 // mod revision of the last delivered state; 0 if there was no key
 	var known int64  // revision of that state
 	deliver := func(kv *mvccpb.KeyValue, at int64) {

@@ -20,12 +20,12 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
+var patient = transfer.Options{Timeout: etcdtest.Patience, Drain: etcdtest.Patience}
 
 // mailbox returns the value of a node's request key; empty if there is none.
 func (n *node) mailbox() string {
 	n.s.T.Helper()
-	got, err := n.s.Client.Get(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())))
+	got, err := n.s.Client.Get(n.s.Ctx, keys.Request(n.s.Election, int64(n.session.ID())))
 	require.NoError(n.s.T, err)
 	if len(got.Kvs) == 0 {
 		return ""
@@ -37,12 +37,12 @@ func (n *node) mailbox() string {
 // write writes a value into a node's request key, as another client would.
 func (n *node) write(value string) {
 	n.s.T.Helper()
-	_, err := n.s.Client.Put(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
+	_, err := n.s.Client.Put(n.s.Ctx, keys.Request(n.s.Election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
 	require.NoError(n.s.T, err)
 }
 
 // The request key exists during each candidacy and tenure, and at no other time (G8).
-func TestMailboxComesAndGoesWithTheCandidacy(t *testing.T) {
+func TestRequestKeyComesAndGoesWithTheCandidacy(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	l := n.leads()
@@ -51,7 +51,7 @@ func TestMailboxComesAndGoesWithTheCandidacy(t *testing.T) {
 	s.Until("it is gone", func() bool { return n.mailbox() == "" })
 	place, err := n.candidate.Register(s.Ctx)
 	require.NoError(t, err)
-	s.Until("it is there again", func() bool { return s.member(n.Key()).Asks })
+	s.Until("it is there again", func() bool { return s.member(n.Key()).TakesPart })
 	n.stop()
 	err = get(s, n.served)
 	n.served <- err
@@ -81,7 +81,7 @@ func TestServeEndsWithTheCandidateAndTheSession(t *testing.T) {
 }
 
 // An unreadable value is reported, and written again, so that other clients can send requests.
-func TestForeignLetters(t *testing.T) {
+func TestForeignMessages(t *testing.T) {
 	s := newStage(t)
 	ignored := make(chan transfer.IgnoredEvent, 10)
 	n := s.stand(func(_ *election.Config, c *transfer.Config) {
@@ -94,9 +94,9 @@ func TestForeignLetters(t *testing.T) {
 		require.ErrorIs(t, get(s, ignored).Err, eldest.ErrForeignValue)
 		s.Until("written anew", func() bool { return n.mailbox() == before })
 	}
-	require.NoError(t, etcdtest.Err(s.Client.Delete(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())))))
+	require.NoError(t, etcdtest.Err(s.Client.Delete(s.Ctx, keys.Request(s.Election, int64(n.session.ID())))))
 	s.Until("deleted by hand, and there again", func() bool { return n.mailbox() == before })
-	require.True(t, s.member(n.Key()).Asks)
+	require.True(t, s.member(n.Key()).TakesPart)
 }
 
 func TestDeclined(t *testing.T) {
@@ -175,7 +175,7 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 					return err
 				})
 			}
-			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Patience: 200 * time.Millisecond})
+			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Timeout: 200 * time.Millisecond})
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
 			require.Contains(t, n.mailbox(), `"taken":true`, "it is not taken back")
@@ -201,7 +201,7 @@ func (w *watching) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 func forbidden(kv clientv3.KV) clientv3.KV {
 	return etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 		for _, op := range t.Then {
-			if strings.HasPrefix(string(op.KeyBytes()), "/eldest/ask/") {
+			if strings.HasPrefix(string(op.KeyBytes()), "/eldest/request/") {
 				return nil, rpctypes.ErrPermissionDenied
 			}
 		}
@@ -210,7 +210,7 @@ func forbidden(kv clientv3.KV) clientv3.KV {
 }
 
 // Without permission for request keys Serve returns an error; the candidate campaigns as usual.
-func TestNoPermissionForMailboxes(t *testing.T) {
+func TestNoPermissionForRequestKeys(t *testing.T) {
 	s := newStage(t)
 	n := s.stand(deaf)
 	err := transfer.Serve(s.Ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden(s.Client), Watcher: s.Client})
@@ -245,7 +245,7 @@ func TestBadInput(t *testing.T) {
 	for _, err := range []error{
 		to(nil, client, s.Election, patient), to(s.Ctx, transfer.Client(nil), s.Election, patient),
 		to(s.Ctx, transfer.Clients{KV: s.Client}, s.Election, patient), to(s.Ctx, client, "a/b", patient),
-		to(s.Ctx, client, s.Election, transfer.Options{Patience: -1}),
+		to(s.Ctx, client, s.Election, transfer.Options{Timeout: -1}),
 	} {
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 	}
@@ -268,7 +268,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	ask := func(n *node, what string, leads, targets eldest.Token) transfer.AnsweredEvent {
 		requests++
 		box := func(of *node) int64 {
-			got, err := s.Client.Get(s.Ctx, keys.Mailbox(s.Election, int64(of.session.ID())))
+			got, err := s.Client.Get(s.Ctx, keys.Request(s.Election, int64(of.session.ID())))
 			require.NoError(t, err)
 			return got.Kvs[0].ModRevision
 		}

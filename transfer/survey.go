@@ -19,9 +19,9 @@ import (
 // Member is a candidate, and whether it accepts requests.
 type Member struct {
 	eldest.Candidate
-	// Asks means that it takes part in transfers: it has a request key for its current token. For a
+	// TakesPart means that it takes part in transfers: it has a request key for its current token. For a
 	// moment after each registration it has none yet.
-	Asks bool
+	TakesPart bool
 	// Pending means that it has an unanswered request.
 	Pending bool
 	// mod is the mod revision of the request key, whatever its value; 0 if there is none.
@@ -93,9 +93,9 @@ func queueOf(name string, line txn.Snapshot, boxes map[int64]mailbox.Box) Queue 
 			l, err := decode(box.Value)
 			switch {
 			case err != nil:
-				q.Unread = append(q.Unread, keys.Mailbox(name, c.Lease))
+				q.Unread = append(q.Unread, keys.Request(name, c.Lease))
 			case l.Token == c.Token && box.Lease == c.Lease:
-				m.Asks, m.Pending = true, l.Request != nil
+				m.TakesPart, m.Pending = true, l.Request != nil
 			}
 		}
 		q.Members = append(q.Members, m)

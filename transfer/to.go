@@ -142,7 +142,7 @@ type handover struct {
 // left returns nil if the key of the leader, whose request key was deleted, is deleted too, now or
 // in a moment; otherwise refusal, with an unknown outcome.
 func (h *handover) left(ctx context.Context, refusal *Refusal) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
+	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Timeout, errEnoughWaiting)
 	defer cancel()
 	_, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
 	if err == nil {

@@ -35,7 +35,7 @@ func TestTo(t *testing.T) {
 			l := nodes[0].leads()
 			nodes[0].resigns()
 			target := nodes[tc.target]
-			result, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), transfer.Options{Order: tc.order, Patience: etcdtest.Patience, Drain: etcdtest.Patience})
+			result, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), transfer.Options{Order: tc.order, Timeout: etcdtest.Patience, Drain: etcdtest.Patience})
 			require.NoError(t, err)
 			require.True(t, result.Drained)
 			require.Equal(t, target.Key(), result.Leader.Key)

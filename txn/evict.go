@@ -17,10 +17,10 @@ type Suspect struct {
 	// Key is the key of the suspected candidate, Token its create revision.
 	Key   string
 	Token eldest.Token
-	// Beat is the key of its heartbeats; Mod and Value are the newest one's mod revision and value.
-	Beat  string
-	Mod   int64
-	Value string
+	// Heartbeat is the key of its heartbeats; Mod and Value are the newest one's mod revision and value.
+	Heartbeat string
+	Mod       int64
+	Value     string
 }
 
 // Evict deletes the key of a suspected candidate, in one request, if no newer heartbeat was written
@@ -30,8 +30,8 @@ type Suspect struct {
 // written again, unchanged.
 func Evict(ctx context.Context, kv clientv3.KV, s Suspect) (evicted bool, err error) {
 	resp, err := kv.Txn(ctx).If(
-		clientv3.Compare(clientv3.ModRevision(s.Beat), "=", s.Mod),
-		clientv3.Compare(clientv3.Value(s.Beat), "=", s.Value),
+		clientv3.Compare(clientv3.ModRevision(s.Heartbeat), "=", s.Mod),
+		clientv3.Compare(clientv3.Value(s.Heartbeat), "=", s.Value),
 		inLife(s.Key, s.Token),
 		inLife(s.Own, s.OwnToken),
 	).Then(

@@ -20,16 +20,16 @@ func TestEvict(t *testing.T) {
 	s := newStage(t)
 	elder, pe := s.enter("elder")
 	own, po := s.enter("own")
-	beat := keys.Beat(elder.Lease)
+	beat := keys.Heartbeat(elder.Lease)
 	s.Put(beat, "nonce 1 1s", clientv3.WithLease(clientv3.LeaseID(elder.Lease)))
 	mod := s.Put(beat, "nonce 2 1s", clientv3.WithLease(clientv3.LeaseID(elder.Lease)))
 	right := txn.Suspect{
-		Own: own.Key(), OwnToken: po.Token, Key: elder.Key(), Token: pe.Token, Beat: beat, Mod: mod, Value: "nonce 2 1s",
+		Own: own.Key(), OwnToken: po.Token, Key: elder.Key(), Token: pe.Token, Heartbeat: beat, Mod: mod, Value: "nonce 2 1s",
 	}
 	for what, change := range map[string]func(*txn.Suspect){
 		"an older beat":            func(w *txn.Suspect) { w.Mod-- },
 		"a newer beat":             func(w *txn.Suspect) { w.Mod++ },
-		"no beat":                  func(w *txn.Suspect) { w.Beat += "0" },
+		"no beat":                  func(w *txn.Suspect) { w.Heartbeat += "0" },
 		"the same revision, again": func(w *txn.Suspect) { w.Value = "other 2 1s" },
 		"an earlier life":          func(w *txn.Suspect) { w.Token-- },
 		"an own key that is gone":  func(w *txn.Suspect) { w.OwnToken-- },

@@ -181,15 +181,15 @@ func (l *eventLog) sessionHooks() lease.Hooks {
 			l.tell(event{Event: "at-risk", Cause: cause, RemainingMS: new(j.Remaining.Milliseconds())})
 		},
 		Recovered: func(lease.RenewedEvent) { l.tell(event{Event: "recovered"}) },
-		Beat:      mute(l.wait),
+		Heartbeat: mute(l.wait),
 	}
 }
 
 // mute returns a hook that writes a notice when heartbeats are given up.
-func mute(to *connect.Notice) func(lease.BeatEvent) {
-	return func(b lease.BeatEvent) {
-		if b.Mute {
-			to.Say(fmt.Sprintf("continues without heartbeats: %s; the user needs a role that may read and write the range from /eldest/beat/ to /eldest/beat0", to.Conn.Why(b.Err)))
+func mute(to *connect.Notice) func(lease.HeartbeatEvent) {
+	return func(b lease.HeartbeatEvent) {
+		if b.NotPermitted {
+			to.Say(fmt.Sprintf("continues without heartbeats: %s; the user needs a role that may read and write the range from /eldest/heartbeat/ to /eldest/heartbeat0", to.Conn.Why(b.Err)))
 		}
 	}
 }

@@ -101,7 +101,7 @@ func takingPart(ctx context.Context, kv clientv3.KV, name string) (map[eldest.To
 	}
 	transfers := map[eldest.Token]bool{}
 	for _, m := range queue.Members {
-		transfers[m.Token] = m.Asks
+		transfers[m.Token] = m.TakesPart
 	}
 	return transfers, nil
 }

@@ -144,7 +144,7 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 				left = 1
 				_, second := etcd.campaign("waiting", "svc")
 				etcd.partakes("svc", 2)
-				etcd.does("transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
+				etcd.does("transfer", "svc", "--to", second["key"].(string), "--timeout", patience.String())
 			} else {
 				p.Signal(syscall.SIGTERM)
 			}

@@ -30,7 +30,7 @@ import (
 // given up meanwhile is never sent.
 func TestRunGate(t *testing.T) {
 	g, requests := new(hold), make(chan string, 10)
-	ours, _ := keys.MailboxRange("svc")
+	ours, _ := keys.RequestRange("svc")
 	client := borrowed(t).Client(t, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(g.intercept(ours),
 			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -44,7 +44,7 @@ func TestRunGate(t *testing.T) {
 			return err
 		}
 	}
-	put, remove := clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpDelete("svc/1")
+	put, remove := clientv3.OpPut(keys.Request("svc", 1), ""), clientv3.OpDelete("svc/1")
 	for what, send := range map[string]func(context.Context) error{
 		"LeaseRevoke": func(ctx context.Context) error {
 			_, err := client.Revoke(ctx, 1)
@@ -77,7 +77,7 @@ func TestRunGate(t *testing.T) {
 
 	// A request key lets no candidate lead.
 	g.Set(true)
-	for _, ops := range [][]clientv3.Op{{put, clientv3.OpGet("svc/1")}, {clientv3.OpDelete(keys.Mailbox("svc", 1))}} {
+	for _, ops := range [][]clientv3.Op{{put, clientv3.OpGet("svc/1")}, {clientv3.OpDelete(keys.Request("svc", 1))}} {
 		require.NoError(t, commit(ops...)(t.Context()))
 		require.Equal(t, "Txn", <-requests)
 	}

@@ -95,7 +95,7 @@ func (r *runner) run() (err error) {
 	for _, lack := range job.Promises() {
 		r.events.notice("limitation of this system: %s", lack)
 	}
-	requests, _ := keys.MailboxRange(r.name)
+	requests, _ := keys.RequestRange(r.name)
 	r.client, err = r.conn.DialPatiently(ctx, r.events.wait, grpc.WithChainUnaryInterceptor(r.hold.intercept(r.conn.Namespace+requests)))
 	if err == nil {
 		defer func() { _ = r.client.Close() }()
@@ -226,7 +226,7 @@ func (r *runner) round(ctx context.Context) outcome {
 	}
 	cfg := r.session()
 	cfg.Liveness = o.pulse
-	cfg.Hooks = lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed() }, Beat: func(lease.BeatEvent) { renewed() }}
+	cfg.Hooks = lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed() }, Heartbeat: func(lease.HeartbeatEvent) { renewed() }}
 	c, err := r.open(ctx, r.client, r.value, cfg, r.events, r.status)
 	if err != nil {
 		return outcome{err: err, final: true}
@@ -256,7 +256,7 @@ func (r *runner) round(ctx context.Context) outcome {
 func (o *round) setIdle(idle bool) {
 	o.idle.Store(idle)
 	if o.pulse != nil {
-		o.pulse.Beat()
+		o.pulse.Alive()
 	}
 }
 
@@ -268,7 +268,7 @@ func (o *round) beatWhileIdle() (stop func()) {
 		defer close(done)
 		for ticker := time.NewTicker(o.healthEvery); ; {
 			if o.idle.Load() {
-				o.pulse.Beat()
+				o.pulse.Alive()
 			}
 			select {
 			case <-ticker.C:
@@ -492,5 +492,5 @@ func bequest(with []byte) (farewell func() error) {
 		return func() error { return err } // the lease expires
 	}
 	revoker := keeper.NewRevoker(func(ctx context.Context) (*clientv3.Client, error) { return left.Conn.Dial(ctx) })
-	return func() error { return revoker.Farewell(left.TTL, left.Lease) }
+	return func() error { return revoker.RevokeAll(left.TTL, left.Lease) }
 }

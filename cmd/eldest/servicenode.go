@@ -116,7 +116,7 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 			return err
 		}
 	}
-	feeds := hooks.Tee(p.status.Hooks(), p.wait.Hooks(), hooks.Set{Session: lease.Hooks{Beat: mute(p.wait)}})
+	feeds := hooks.Tee(p.status.Hooks(), p.wait.Hooks(), hooks.Set{Session: lease.Hooks{Heartbeat: mute(p.wait)}})
 	session := f.session()
 	session.Keeper, session.Hooks = p.keeper, feeds.Session
 	c, err := curator.New(curator.Config{

@@ -230,7 +230,7 @@ func (t *tenure) checkHealth() {
 		result := <-t.job.Run(health, env...)
 		failure := result.Failure()
 		if failure == nil {
-			t.pulse.Beat()
+			t.pulse.Alive()
 		}
 		if t.over() || well == (failure == nil) {
 			continue // a check during the end of the program means nothing, and only changes are reported

@@ -23,14 +23,14 @@ import (
 type transferFlags struct {
 	conn *connect.Flags
 	// to is the target as the user names it: its key or its lease.
-	to              string
-	order           string
-	patience, drain time.Duration
-	dryRun          bool
+	to             string
+	order          string
+	timeout, drain time.Duration
+	dryRun         bool
 }
 
-// maxPatience bounds --patience and --drain; a longer one is a mistake in the unit.
-const maxPatience = time.Hour
+// maxTimeout bounds --timeout and --drain; a longer one is a mistake in the unit.
+const maxTimeout = time.Hour
 
 func newTransferCmd() *cobra.Command {
 	var f transferFlags
@@ -77,7 +77,7 @@ still leads, but some candidates may have requeued.
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
 	fl.StringVar(&f.order, "order", transfer.Keep.String(), "of the other candidates: keep or pass-by")
-	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "limit of the answer of each candidate")
+	fl.DurationVar(&f.timeout, "timeout", transfer.DefaultTimeout, "limit of the answer of each candidate")
 	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "limit of the leader's work after it has drained")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be done, and do nothing")
 	return cmd
@@ -88,17 +88,17 @@ func (f *transferFlags) check(name string) (options transfer.Options, err error)
 	if err := keys.Check(name); err != nil {
 		return options, cli.Exit(cli.ExitUsage, err)
 	}
-	options = transfer.Options{Patience: f.patience, Drain: f.drain, ShouldYield: nodeYields}
+	options = transfer.Options{Timeout: f.timeout, Drain: f.drain, ShouldYield: nodeYields}
 	options.Order, err = transfer.ParseOrder(f.order)
 	switch {
 	case err != nil:
 		return options, cli.Usagef("--order %s: want keep or pass-by", cli.Printable(f.order))
 	case f.to == "":
 		return options, cli.Usagef("--to is missing; eldest list %s shows the keys of the candidates", cli.Printable(name))
-	case f.patience <= 0 || f.patience > maxPatience:
-		return options, cli.Usagef("--patience %v: want more than 0s and at most %v", f.patience, maxPatience)
-	case f.drain <= 0 || f.drain > maxPatience:
-		return options, cli.Usagef("--drain %v: want more than 0s and at most %v", f.drain, maxPatience)
+	case f.timeout <= 0 || f.timeout > maxTimeout:
+		return options, cli.Usagef("--timeout %v: want more than 0s and at most %v", f.timeout, maxTimeout)
+	case f.drain <= 0 || f.drain > maxTimeout:
+		return options, cli.Usagef("--drain %v: want more than 0s and at most %v", f.drain, maxTimeout)
 	}
 	return options, nil
 }
@@ -150,7 +150,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 		return err == nil, err
 	}
 	// The limit is the sum of the limits of the steps.
-	limit := f.drain + time.Duration(len(report.Back)+2)*(f.patience+f.conn.CommandTimeout)
+	limit := f.drain + time.Duration(len(report.Back)+2)*(f.timeout+f.conn.CommandTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
@@ -184,7 +184,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
 		return cli.Exit(cli.ExitFailed, cli.Advise(errors.New(connect.Because(err)), "eldest list "+cli.Printable(name)+" shows the leader"))
 	case connect.Code(err) == codes.PermissionDenied:
-		begin, _ := keys.MailboxRange(name)
+		begin, _ := keys.RequestRange(name)
 		return cli.Advise(errors.New(connect.Because(err)), fmt.Sprintf("user %q needs a role that may read the election's keys and write those under %s",
 			f.conn.User, cli.Printable(f.conn.Namespace+begin)))
 	}
@@ -204,18 +204,18 @@ func nodeYields(own eldest.Candidate, others []eldest.Candidate) bool {
 // adviceFor returns what the user can do about a refusal.
 func adviceFor(r *transfer.Refusal, name string) string {
 	list := "eldest list " + cli.Printable(name)
-	if r.Reason == transfer.Silent && r.Unknown {
+	if r.Reason == transfer.NoAnswer && r.Unknown {
 		return list + " shows the outcome"
 	}
 	return map[transfer.Reason]string{
-		transfer.UnknownTarget: list + " shows the candidates",
-		transfer.LeaderDeaf:    "eldest evict " + cli.Printable(name) + " removes its key, and the next in line leads",
-		transfer.Between:       "a transfer to the first in line does not need them; eldest evict can remove them from the queue",
-		transfer.Behind:        "with --order pass-by they may pass the candidates that requeue",
-		transfer.Outranked:     "a transfer to the node with the highest priority is possible (" + list + " shows priorities)",
-		transfer.Busy:          "check the queue (" + list + ") and try again",
-		transfer.Changed:       "check the queue (" + list + ") and try again",
-		transfer.Silent:        "its process may be stopped or partitioned, or it needs a longer --patience",
+		transfer.UnknownTarget:     list + " shows the candidates",
+		transfer.LeaderTakesNoPart: "eldest evict " + cli.Printable(name) + " removes its key, and the next in line leads",
+		transfer.Between:           "a transfer to the first in line does not need them; eldest evict can remove them from the queue",
+		transfer.Behind:            "with --order pass-by they may pass the candidates that requeue",
+		transfer.Outranked:         "a transfer to the node with the highest priority is possible (" + list + " shows priorities)",
+		transfer.Busy:              "check the queue (" + list + ") and try again",
+		transfer.Changed:           "check the queue (" + list + ") and try again",
+		transfer.NoAnswer:          "its process may be stopped or partitioned, or it needs a longer --timeout",
 	}[r.Reason]
 }
 

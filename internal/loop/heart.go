@@ -43,8 +43,8 @@ type Beat struct {
 	// Left is the rest of the stretch at that time; 0: there was no stretch.
 	Left time.Duration
 	Err  error
-	// Mute is true if no more heartbeats are sent after this refusal.
-	Mute bool
+	// NotPermitted is true if no more heartbeats are sent after this refusal.
+	NotPermitted bool
 }
 
 // heart runs the machine of a session's heartbeats, for all of its candidates. They must have the
@@ -81,7 +81,7 @@ func (s *Session) heartFor(client any, kv clientv3.KV) (*heart, error) {
 	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // does not fail
-	h := &heart{session: s, client: client, kv: kv, proofs: make(chan struct{}, most), key: keys.Beat(s.lease), nonce: hex.EncodeToString(nonce[:])}
+	h := &heart{session: s, client: client, kv: kv, proofs: make(chan struct{}, most), key: keys.Heartbeat(s.lease), nonce: hex.EncodeToString(nonce[:])}
 	h.state = core.Heart{Pace: s.beats.Pace, Tried: !s.beats.Fresh}
 	h.timer = time.AfterFunc(time.Hour, func() {
 		s.mu.Lock()
@@ -188,7 +188,7 @@ func (h *heart) heard(sent time.Duration, resp *clientv3.PutResponse, err error)
 		h.session.tasks.run(func() { h.session.beats.Lost(err) })
 	}
 	if told, now := h.session.beats.Told, h.session.beats.Now(); told != nil && h.session.ctx.Err() == nil {
-		b := Beat{Latency: now - sent, Err: err, Mute: h.state.Pulse == core.Mute && before != core.Mute}
+		b := Beat{Latency: now - sent, Err: err, NotPermitted: h.state.Pulse == core.Mute && before != core.Mute}
 		if h.state.Pulse == core.Certain {
 			b.Left = h.state.Deadline - now
 		}

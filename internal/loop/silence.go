@@ -68,7 +68,7 @@ func (c *Candidate) heed(elder core.Elder) {
 	if elder.Token == 0 || err != nil {
 		return
 	}
-	key := keys.Beat(lease)
+	key := keys.Heartbeat(lease)
 	if c.ear = s.ears[key]; c.ear == nil {
 		c.ear = s.listen(key, c.user.Source)
 	}
@@ -159,7 +159,7 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 	s.mu.Lock()
 	for c, elder := range e.waiting {
 		all = append(all, eviction{c.user, elder, txn.Suspect{
-			Own: c.name.Key, OwnToken: c.state.Token, Key: elder.Key, Token: elder.Token, Beat: e.key, Mod: last.mod, Value: last.value,
+			Own: c.name.Key, OwnToken: c.state.Token, Key: elder.Key, Token: elder.Token, Heartbeat: e.key, Mod: last.mod, Value: last.value,
 		}})
 	}
 	s.mu.Unlock()

@@ -36,7 +36,7 @@ func BoxOf(kv *mvccpb.KeyValue) Box {
 // Survey reads an election's queue and its mailboxes, by lease, at one revision, in one request.
 func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot, map[int64]Box, error) {
 	begin, end := keys.Range(election)
-	first, last := keys.MailboxRange(election)
+	first, last := keys.RequestRange(election)
 	resp, err := kv.Txn(ctx).Then(
 		clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 		clientv3.OpGet(first, clientv3.WithRange(last))).Commit()
@@ -46,7 +46,7 @@ func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot,
 	line, boxes := txn.Snapshot{Revision: resp.Header.Revision}, make(map[int64]Box)
 	line.Queue, line.Foreign = view.Queue(election, resp.Responses[0].GetResponseRange().Kvs)
 	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
-		if lease, err := keys.ParseMailbox(election, string(kv.Key)); err == nil {
+		if lease, err := keys.ParseRequest(election, string(kv.Key)); err == nil {
 			boxes[lease] = BoxOf(kv)
 		}
 	}
@@ -58,7 +58,7 @@ func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot,
 // of an earlier life. The Value of the entry is the mailbox's, not the candidate's. Post returns
 // the mailbox as it is now.
 func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) (Box, error) {
-	box := keys.Mailbox(e.Election, e.Lease)
+	box := keys.Request(e.Election, e.Lease)
 	resp, err := kv.Txn(ctx).
 		If(txn.Guard{Key: e.Key(), Token: token}.Compare()).
 		Then(clientv3.OpPut(box, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease))), clientv3.OpGet(box)).
@@ -116,7 +116,7 @@ type Swapped struct {
 // Do carries the change out, in one request. If a Swap is sent again after a lost reply, the
 // mailbox may have been written since: Box shows whether the Swap itself did.
 func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
-	box := keys.Mailbox(s.Election, s.Lease)
+	box := keys.Request(s.Election, s.Lease)
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(box), "=", s.Mod)}
 	reads := []clientv3.Op{clientv3.OpGet(box)}
 	for _, c := range s.While {
@@ -124,7 +124,7 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 		reads = append(reads, clientv3.OpGet(c.Key, clientv3.WithKeysOnly()))
 	}
 	for _, b := range s.Boxes {
-		compares = append(compares, clientv3.Compare(clientv3.ModRevision(keys.Mailbox(s.Election, b.Lease)), "=", b.Mod))
+		compares = append(compares, clientv3.Compare(clientv3.ModRevision(keys.Request(s.Election, b.Lease)), "=", b.Mod))
 	}
 	writes := []clientv3.Op{
 		clientv3.OpPut(box, string(s.Value), clientv3.WithIgnoreLease()), clientv3.OpGet(box),
@@ -160,7 +160,7 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 // Unpost deletes a mailbox if it has this create revision. It succeeds if the mailbox does not
 // exist or has another create revision.
 func Unpost(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
-	box := keys.Mailbox(election, lease)
+	box := keys.Request(election, lease)
 	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(box), "=", created)).Then(clientv3.OpDelete(box)).Commit()
 	return txn.Outcome(err)
 }

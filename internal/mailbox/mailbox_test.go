@@ -120,11 +120,11 @@ func TestUnpost(t *testing.T) {
 	s := newStage(t)
 	e, _, box := s.posted("v")
 	require.NoError(t, mailbox.Unpost(s.Ctx, s.Client, s.Election, e.Lease, box.Created-1))
-	_, absent := s.Value(keys.Mailbox(s.Election, e.Lease))
+	_, absent := s.Value(keys.Request(s.Election, e.Lease))
 	require.False(t, absent, "another life's is left alone")
 	for range 2 {
 		require.NoError(t, mailbox.Unpost(s.Ctx, s.Client, s.Election, e.Lease, box.Created))
-		_, absent = s.Value(keys.Mailbox(s.Election, e.Lease))
+		_, absent = s.Value(keys.Request(s.Election, e.Lease))
 		require.True(t, absent)
 	}
 }
@@ -135,8 +135,8 @@ func TestSurvey(t *testing.T) {
 	e, first, box := s.posted("box")
 	_, p := s.enter("second")
 	s.Put(s.Election+"/no candidate", "")
-	s.Put(keys.Mailbox(s.Election, e.Lease)+"/none", "")
-	s.Put(keys.Mailbox(s.Election+"2", e.Lease), "another election's")
+	s.Put(keys.Request(s.Election, e.Lease)+"/none", "")
+	s.Put(keys.Request(s.Election+"2", e.Lease), "another election's")
 	s.Rec.Reset()
 	line, boxes, err := mailbox.Survey(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	n := stand(t, c.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
 		for work := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; {
 			if !stuck.Load() {
-				pulse.Beat()
+				pulse.Alive()
 			}
 			select {
 			case <-work.C:
@@ -56,7 +56,7 @@ func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	defer stop()
 	go func() { // a follower must be live as well, or it would lose its position
 		for work := time.NewTicker(20 * time.Millisecond); alive.Err() == nil; <-work.C {
-			pulse.Beat()
+			pulse.Alive()
 		}
 	}()
 	n.follows(t, next, second.Token())

@@ -86,7 +86,7 @@ func (t *tracer) capture(ctx context.Context) (*capture.Capture, error) {
 	}
 	if t.program != nil && t.election != "" {
 		candidates, _ := keys.Range(t.election)
-		mailboxes, _ := keys.MailboxRange(t.election)
+		mailboxes, _ := keys.RequestRange(t.election)
 		cfg.Filter = transcript.NewFilter(candidates, mailboxes).Keep
 	}
 	if !t.normalise {

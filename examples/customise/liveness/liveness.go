@@ -22,7 +22,7 @@ func While(ctx context.Context, pulse *lease.Liveness, every time.Duration, chec
 			return
 		}
 		if err == nil {
-			pulse.Beat()
+			pulse.Alive()
 		}
 		select {
 		case <-tick.C:

@@ -42,7 +42,7 @@ func violated(r *result) map[string]int {
 
 // A candidate of etcd's package whose key was deleted, or whose lease was revoked, while it was
 // queued is still elected when the leader leaves: a harness that does not find that proves nothing.
-func TestFindsPhantomWins(t *testing.T) {
+func TestFindsWinsWithoutAKey(t *testing.T) {
 	for v, while := range map[verb]time.Duration{remove: 2 * time.Second, revoke: 0} { // revoked: before its next renewal fails
 		r := play(t, plain(concurrency(t), 2, 10*time.Second,
 			step{at: 10 * time.Second, verb: v, role: aWaiter}, step{at: 10*time.Second + while + time.Millisecond, verb: resign, pick: 0}))

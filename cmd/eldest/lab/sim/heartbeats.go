@@ -16,7 +16,7 @@ const (
 	eviction = "eviction"
 )
 
-var beats, beatsEnd = keys.Beats()
+var beats, beatsEnd = keys.Heartbeats()
 
 // drawBeats gives heartbeats to all or some participants of every other scenario, from its own
 // random source: everything else in a plan is the same without them. Their timeouts differ, and

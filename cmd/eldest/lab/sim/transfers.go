@@ -15,7 +15,7 @@ import (
 // mailbox is a write to a request key, as a reply to lose and as a point to stop at.
 const mailbox = "mailbox"
 
-var mailboxes, mailboxesEnd = keys.MailboxRange(electionName)
+var mailboxes, mailboxesEnd = keys.RequestRange(electionName)
 
 // drawTransfers adds transfers of leadership to one scenario in four, from its own random source: everything
 // else in a plan is the same without them. Most participants take part, in some scenarios they yield to one
@@ -62,7 +62,7 @@ func (r *run) transfer(s step) {
 		return // no candidate waits
 	}
 	target := q[1+s.pick%(len(q)-1)].Key
-	options := transfer.Options{Order: transfer.PassBy, Patience: r.ttl / 2, Drain: r.ttl}
+	options := transfer.Options{Order: transfer.PassBy, Timeout: r.ttl / 2, Drain: r.ttl}
 	if s.keep {
 		options.Order = transfer.Keep
 	}

@@ -76,7 +76,7 @@ type datum struct {
 func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *evidence {
 	x := &evidence{facts: scenario.InOrder(facts), attempts: scenario.InOrder(attempts), data: make(map[int64][]datum)}
 	space := kv.SpaceOf(Election)
-	mailboxes, _ := keys.MailboxRange(Election)
+	mailboxes, _ := keys.RequestRange(Election)
 	for _, c := range changes {
 		name, deleted := string(c.Kv.Key), c.Type == clientv3.EventTypeDelete
 		switch key, isData := space.Key(name); {

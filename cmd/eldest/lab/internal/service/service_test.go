@@ -203,8 +203,8 @@ func TestData(t *testing.T) {
 		{"revision 6 differs from its record", []Change{record(6, kvpb.Record_METHOD_DELETE, "w3", "k", ""), put(6, data("k"), "xy")}},
 		{"revision 4 has two records", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "x"), record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
 		{"unexpected write of elsewhere", []Change{put(8, "elsewhere", "x")}},
-		{"", []Change{put(8, "/eldest/ask/shop/1f", "x")}}, // a request to a node to requeue
-		{"unexpected write of /eldest/ask/shops/1f", []Change{put(8, "/eldest/ask/shops/1f", "x")}},
+		{"", []Change{put(8, "/eldest/request/shop/1f", "x")}}, // a request to a node to requeue
+		{"unexpected write of /eldest/request/shops/1f", []Change{put(8, "/eldest/request/shops/1f", "x")}},
 		{"the record /kv/shop/trail/1 was deleted", []Change{del(8, "/kv/shop/trail/1")}},
 		{"not a record of the trail", []Change{put(8, "/kv/shop/trail/x", "x")}},
 		{"the record /kv/shop/trail/1 was overwritten", []Change{func() Change { c := put(8, "/kv/shop/trail/1", ""); c.Kv.Version = 2; return c }()}},

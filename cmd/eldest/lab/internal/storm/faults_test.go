@@ -153,7 +153,7 @@ func (s *storm) handOver(token int64) {
 		if int64(queue[0].Token) != token {
 			return
 		}
-		result, err := transfer.To(ctx, transfer.Client(s.etcd), service.Election, waiting.Key, transfer.Options{Patience: every})
+		result, err := transfer.To(ctx, transfer.Client(s.etcd), service.Election, waiting.Key, transfer.Options{Timeout: every})
 		if err == nil && result.Drained {
 			s.tookEffect(handOver)
 			return
