@@ -82,7 +82,7 @@ byte h;            /* used within one step only */
 
 #if defined(NO_CLOCK_AT_WIN)
 #define CERTAIN(i) true
-#elif defined(STORY) && !defined(STEP_BACK_LEAVES_THE_WIN)
+#elif defined(STORY) && !defined(REQUEUE_LEAVES_THE_WIN)
 #define CERTAIN(i) (sure[i] > 0 && place[i] == 1)
 #else
 #define CERTAIN(i) (sure[i] > 0)
@@ -231,7 +231,7 @@ end:
 	 * It withdraws or resigns, requeues or drains: the standing ends first, the key
 	 * goes after that, at any time. Whoever requeues registers again then, as all may.
 	 */
-#ifdef STEP_BACK_LEAVES_THE_WIN
+#ifdef REQUEUE_LEAVES_THE_WIN
 	/* The campaign goes on with what it has proven. */
 	:: atomic { at[i] == WAITING && place[i] != 0 ->
 		printf("~ c%d note requeues\n", i);

@@ -136,7 +136,7 @@ proctype Candidate(byte i) {
 #ifdef WATCH_WITHOUT_READ
 	byte inplace;
 #endif
-#ifdef STEP_BACK_KEEPS_PROOF
+#ifdef REQUEUE_KEEPS_PROOF
 	byte proved;
 #endif
 
@@ -173,13 +173,13 @@ register:
 #endif
 		fi;
 		if
-#ifdef STEP_BACK_KEEPS_PREDECESSOR
+#ifdef REQUEUE_KEEPS_PREDECESSOR
 		:: !adopted && pred != 0 -> stands[i] = token
 #endif
-#ifdef STEP_BACK_KEEPS_PROOF
+#ifdef REQUEUE_KEEPS_PROOF
 		:: !adopted && proved != 0 -> stands[i] = token; at = proved; proved = 0; goto proven
 		:: !adopted && proved == 0 ->
-#elif defined(STEP_BACK_KEEPS_PREDECESSOR)
+#elif defined(REQUEUE_KEEPS_PREDECESSOR)
 		:: !adopted && pred == 0 ->
 #else
 		:: !adopted ->
@@ -251,7 +251,7 @@ wait:
 			printf("~ c%d note withdraws\n", i); waits[i] = 0; pred = 0; goto leave
 		:: gone[pred] == 0 && lives < LIVES -> /* it was asked to */
 			printf("~ c%d note requeues\n", i);
-#ifndef STEP_BACK_KEEPS_PREDECESSOR
+#ifndef REQUEUE_KEEPS_PREDECESSOR
 			pred = 0;
 #endif
 			waits[i] = 0; goto back
@@ -309,10 +309,10 @@ proven:
 			printf("~ c%d note leads: token %d, proof at %d\n", i, token, at);
 			led(i, token, at); at = 0
 		:: gone[token] != 0 -> goto idle
-#if !defined(STORY) || defined(STEP_BACK_KEEPS_PROOF)
+#if !defined(STORY) || defined(REQUEUE_KEEPS_PROOF)
 		:: lives < LIVES -> /* it yields */
 			printf("~ c%d note has the proof, requeues\n", i);
-#ifdef STEP_BACK_KEEPS_PROOF
+#ifdef REQUEUE_KEEPS_PROOF
 			proved = at;
 #endif
 			at = 0; goto back

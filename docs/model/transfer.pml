@@ -41,11 +41,11 @@ byte answer[N];
 #define OUT 0       /* no key: it registers, or it does not */
 #define WAITING 1
 #define LEADING 2
-#define CHECKED 3   /* leads; it has read that it may drain for heir */
-#define RETIRED 4   /* leads no more, its key stands */
+#define CHECKED 3   /* leads; it has read that it may drain for successor */
+#define DRAINED 4   /* leads no more, its key stands */
 #define BACK 5      /* its old key is gone, the new one not there yet */
 byte at[N];
-byte heir;          /* the life for which a leader drained or is to; 0: none */
+byte successor;     /* the life for which a leader drained or is to; 0: none */
 
 /* For the assertions only. */
 bit  led[LIVES + 1];/* this life was a tenure */
@@ -67,7 +67,7 @@ inline between(f, k, out) {
 }
 
 /* Does that life stand? */
-inline standing(k, out) {
+inline queued(k, out) {
 	d_step {
 		out = 0; h = 0;
 		do
@@ -105,9 +105,9 @@ end:
 		:: !found ->
 			printf("~ c%d begin leads\n", i);
 			printf("~ c%d note leads: token %d\n", i, key[i]);
-			standing(heir, found);
-			assert(heir == 0 || heir == key[i] || !found); /* T: who drains is followed by the one it drained for, if that one stands */
-			heir = 0; found = 0; led[key[i]] = 1; at[i] = LEADING
+			queued(successor, found);
+			assert(successor == 0 || successor == key[i] || !found); /* T: who drains is followed by the one it drained for, if that one stands */
+			successor = 0; found = 0; led[key[i]] = 1; at[i] = LEADING
 		:: else -> found = 0
 		fi }
 
@@ -127,10 +127,10 @@ end:
 		(at[i] == WAITING || at[i] == LEADING) ->
 		/* One read: does that life stand, and nobody in between? */
 		printf("~ c%d hears drain for token %d\n", i, what[i]);
-#ifdef NO_READ_BEFORE_RETIRING
+#ifdef NO_READ_BEFORE_DRAINING
 		found = at[i] == LEADING;
 #else
-		standing(what[i], found);
+		queued(what[i], found);
 		if
 		:: found ->
 			between(key[i], what[i], found);
@@ -145,9 +145,9 @@ end:
 	:: atomic { at[i] == CHECKED ->
 		printf("~ c%d end leads\n", i);
 		printf("~ c%d note drains\n", i);
-		heir = what[i]; at[i] = RETIRED; answers(i, DONE) }
+		successor = what[i]; at[i] = DRAINED; answers(i, DONE) }
 	/* The lead function has returned: it resigns. */
-	:: atomic { at[i] == RETIRED ->
+	:: atomic { at[i] == DRAINED ->
 		printf("~ c%d call delete key => done\n", i);
 		at[i] = OUT; go(i) }
 	/* It withdraws, resigns, crashes, or its key is removed. */
