@@ -26,6 +26,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -98,7 +99,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo service trace ", "test": "bench chaos ", "about": "version ",
+		"use": "campaign leader observe run ", "operate": "etcd evict list transfer ", "learn": "demo lab service trace ", "test": "bench chaos ", "about": "version ",
 	}, groups)
 }
 
@@ -174,15 +175,15 @@ func TestEvictRemovesOnlyWhatWasShown(t *testing.T) {
 		require.NoError(t, err)
 	}
 	put()
-	plan, err := planRemoval(ctx, etcd.client, "svc", "", "")
+	plan, err := operate.PlanRemoval(ctx, etcd.client, "svc", "", "")
 	require.NoError(t, err)
 
 	etcd.delete("svc/1f")
-	code, err := cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
+	code, err := cli.ExitCode(plan.CarryOut(ctx, etcd.client), true)
 	require.Equal(t, cli.ExitNobody, code)
 	require.ErrorContains(t, err, "has left the queue meanwhile")
 	put()
-	code, err = cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
+	code, err = cli.ExitCode(plan.CarryOut(ctx, etcd.client), true)
 	require.Equal(t, cli.ExitFailed, code)
 	require.ErrorContains(t, err, "was registered again meanwhile")
 	require.Equal(t, []string{"svc/1f"}, etcd.keys())

@@ -5,18 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/observe"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // formerName is the deprecated alias of the command: leaders resign, operators evict.
@@ -70,23 +66,23 @@ func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key strin
 	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
 		return cli.Exit(cli.ExitUsage, cli.Advise(errors.New("stdin is not a terminal, so the command cannot ask for confirmation"), "use --yes to remove the key without it"))
 	}
-	var plan removal
+	var plan operate.Removal
 	// The limit of once is for requests only: the question to the user has none.
 	if err := once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) (err error) {
-		plan, err = planRemoval(ctx, client, name, key, conn.Namespace)
+		plan, err = operate.PlanRemoval(ctx, client, name, key, conn.Namespace)
 		return err
 	}); err != nil {
 		return err
 	}
 	// This is written to stderr like the question, so that stdout has only the result.
-	fmt.Fprint(cmd.ErrOrStderr(), plan.describe())
+	fmt.Fprint(cmd.ErrOrStderr(), described(plan))
 	if !yes {
 		if err := cli.Confirm(cmd); err != nil {
 			return err
 		}
 	}
 	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
-		switch err := plan.carryOut(ctx, client); {
+		switch err := plan.CarryOut(ctx, client); {
 		case err != nil && connect.Silent(err):
 			return cli.Exit(cli.ExitFailed, cli.Advise(fmt.Errorf("%w; the key may have been removed nevertheless", conn.Advise(err)), "check with eldest list"))
 		case err != nil:
@@ -96,81 +92,15 @@ func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key strin
 	})
 }
 
-// removal describes what "eldest evict" will do, as planned, and then what it has done.
-type removal struct {
-	Election string       `json:"election"`
-	Key      string       `json:"key"`
-	Lease    string       `json:"lease"`
-	Token    eldest.Token `json:"token"` // of the registration that may be removed
-	Led      bool         `json:"led"`
-	Removed  bool         `json:"removed"`
-	Next     string       `json:"next,omitempty"` // the key behind that of the leader; "" if there is none
-
-	value []byte
-	ahead int // the number of candidates before it in the queue
-}
-
-// planRemoval finds the candidate to remove: the leader, or the one with the given key or lease.
-func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace string) (removal, error) {
-	queue, err := observe.Queue(ctx, kv, nil, name)
-	if err != nil {
-		return removal{}, err
-	}
-	if len(queue) == 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("no candidate leads %s: the queue is empty, there is nothing to remove", cli.Printable(name)))
-	}
-	i := slices.IndexFunc(queue, func(e observe.Entry) bool { return key == "" || names(key, e.Candidate, namespace) })
-	if i < 0 {
-		return removal{}, cli.Exit(cli.ExitNobody, cli.Advise(fmt.Errorf("%s is not in the queue of %s", cli.Printable(key), cli.Printable(name)), "eldest list shows the candidates"))
-	}
-	found := queue[i].Candidate
-	plan := removal{
-		Election: name, Key: found.Key, Lease: hexLease(found.Lease), Token: found.Token, Led: i == 0, Removed: true,
-		value: found.Value, ahead: i,
-	}
-	if plan.Led && len(queue) > 1 {
-		plan.Next = queue[1].Key
-	}
-	return plan, nil
-}
-
-// names reports whether word, as the user gave it, is the key of c, with or without the namespace, or
-// its lease.
-func names(word string, c eldest.Candidate, namespace string) bool {
-	return word == c.Key || word == namespace+c.Key || strings.EqualFold(word, hexLease(c.Lease))
-}
-
-// describe renders what carryOut will do.
-func (r removal) describe() string {
+// described renders what a removal will do.
+func described(r operate.Removal) string {
 	who, after := "the leader", "After that no candidate leads: the queue is empty."
 	switch {
 	case !r.Led:
-		who, after = fmt.Sprintf("candidate number %d", r.ahead+1), "The leader does not change."
+		who, after = fmt.Sprintf("candidate number %d", r.Ahead+1), "The leader does not change."
 	case r.Next != "":
 		after = fmt.Sprintf("After that %s leads.", cli.Printable(r.Next))
 	}
 	return fmt.Sprintf("This removes %s of %s:\n  key %s\n  token %d\n  value %s\n%s\n", who, cli.Printable(r.Election),
-		cli.Printable(r.Key), r.Token, shownValue(r.value), after)
-}
-
-// carryOut deletes the key in one transaction, if it still belongs to the registration that was
-// shown. txn.Leave does the same for a candidate that leaves, but ignores a key that is already
-// deleted; here that is reported to the user.
-func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
-	guard := txn.Guard{Election: r.Election, Key: r.Key, Token: r.Token}
-	resp, err := kv.Txn(ctx).
-		If(guard.Compare()).
-		Then(clientv3.OpDelete(guard.Key)).
-		Else(clientv3.OpGet(guard.Key, clientv3.WithKeysOnly())).
-		Commit()
-	if err != nil || resp.Succeeded {
-		return err
-	}
-	// The comparison failed: the key is deleted, or another registration has created it again.
-	found := resp.Responses[0].GetResponseRange().Kvs
-	if len(found) == 0 {
-		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s has left the queue meanwhile; nothing was removed", cli.Printable(guard.Key)))
-	}
-	return fmt.Errorf("%s was registered again meanwhile: it now has token %d, not %d; nothing was removed",
-		cli.Printable(guard.Key), found[0].CreateRevision, guard.Token)
+		cli.Printable(r.Key), r.Token, operate.ShownValue(r.Value), after)
 }

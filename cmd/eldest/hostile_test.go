@@ -65,7 +65,7 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 		{"leader", name, "--cacert", hostile}, {"leader", name, "--" + hostile}, {"leader", name, "--namespace", hostile},
 		{"leader", name, "--dial-timeout", hostile}, {hostile}, {"leader", name, hostile}, {"campaign", name, "--ttl", hostile},
 		{"bench", hostile}, {"bench", "handover", "--contender", hostile}, {"bench", "report", "/no/such/" + hostile},
-		{"demo", hostile}, {"chaos", hostile, hostile}, {"service", hostile}, {"etcd", hostile}, {"etcd", "--members", hostile},
+		{"demo", hostile}, {"lab", hostile, hostile}, {"lab", hostile + "/"}, {"lab", "--listen", hostile}, {"chaos", hostile, hostile}, {"service", hostile}, {"etcd", hostile}, {"etcd", "--members", hostile},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
 			_, stdout, stderr := etcd.line(append(line[:len(line):len(line)], more...)...)

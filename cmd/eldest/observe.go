@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -113,7 +114,7 @@ func (e observeEvent) text(at time.Time) string {
 	if e.candidateJSON == nil {
 		return eventLine(at, e.Event, "because", e.Reason)
 	}
-	return eventLine(at, e.Event, "token", e.Token, "key", cli.Printable(e.Key), "value", shownValue([]byte(e.Value)))
+	return eventLine(at, e.Event, "token", e.Token, "key", cli.Printable(e.Key), "value", operate.ShownValue([]byte(e.Value)))
 }
 
 // observeEvents turns states into events.

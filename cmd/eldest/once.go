@@ -16,6 +16,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/transfer"
@@ -48,7 +49,7 @@ nothing is written to stdout.
 			candidateJSON
 		}{name, candidateForJSON(leader)}, func(w io.Writer) {
 			table(w, "KEY\tLEASE\tTOKEN\tVALUE", fmt.Sprintf("%s\t%s\t%d\t%s",
-				cli.Printable(leader.Key), hexLease(leader.Lease), leader.Token, shownValue(leader.Value)))
+				cli.Printable(leader.Key), hexLease(leader.Lease), leader.Token, operate.ShownValue(leader.Value)))
 		})
 	})
 }
@@ -120,7 +121,7 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, transfers map[eldest.T
 			part = map[bool]string{true: "yes", false: "no"}[transfers[e.Token]]
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\t%s\t%s",
-			cli.Printable(e.Key), hexLease(e.Lease), e.Token, left, part, shownValue(e.Value)))
+			cli.Printable(e.Key), hexLease(e.Lease), e.Token, left, part, operate.ShownValue(e.Value)))
 	}
 	return show(cmd, objects, func(w io.Writer) { table(w, rows...) })
 }

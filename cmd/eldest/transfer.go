@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
-	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/transfer"
 )
@@ -88,7 +88,7 @@ func (f *transferFlags) check(name string) (options transfer.Options, err error)
 	if err := keys.Check(name); err != nil {
 		return options, cli.Exit(cli.ExitUsage, err)
 	}
-	options = transfer.Options{Timeout: f.timeout, Drain: f.drain, ShouldYield: nodeYields}
+	options = transfer.Options{Timeout: f.timeout, Drain: f.drain, ShouldYield: operate.ShouldYield}
 	options.Order, err = transfer.ParseOrder(f.order)
 	switch {
 	case err != nil:
@@ -140,7 +140,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 		return false, err
 	}
 	for _, m := range queue.Members {
-		if names(f.to, m.Candidate, f.conn.Namespace) {
+		if operate.Names(f.to, m.Candidate, f.conn.Namespace) {
 			report.Target = m.Key
 		}
 	}
@@ -149,9 +149,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 	if err != nil || f.dryRun {
 		return err == nil, err
 	}
-	// The limit is the sum of the limits of the steps.
-	limit := f.drain + time.Duration(len(report.Back)+2)*(f.timeout+f.conn.CommandTimeout)
-	bounded, cancel := context.WithTimeout(ctx, limit)
+	bounded, cancel := context.WithTimeout(ctx, operate.Limit(plan, options, f.conn.CommandTimeout))
 	defer cancel()
 	result, err := transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
 	report.takePlan(result.Plan) // the plan that was carried out is a newer one
@@ -175,7 +173,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 			code = cli.ExitNobody
 		}
 		why := errors.New(connect.Because(err))
-		if advice := adviceFor(refusal, name); advice != "" {
+		if advice := operate.Advice(refusal, name); advice != "" {
 			why = cli.Advise(why, advice)
 		}
 		return cli.Exit(code, why)
@@ -189,34 +187,6 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 			f.conn.User, cli.Printable(f.conn.Namespace+begin)))
 	}
 	return f.conn.Explain(ctx, err)
-}
-
-// nodeYields is the decision of a node of a service that is about to lead (elector.Config.Priority).
-// A node without a priority, and a candidate that is no node, never yields.
-func nodeYields(own eldest.Candidate, others []eldest.Candidate) bool {
-	priority := func(value []byte) int {
-		node, _ := nodeOf(value)
-		return int(node.Priority)
-	}
-	return priority(own.Value) != 0 && election.ByPriority(priority)(own, others)
-}
-
-// adviceFor returns what the user can do about a refusal.
-func adviceFor(r *transfer.Refusal, name string) string {
-	list := "eldest list " + cli.Printable(name)
-	if r.Reason == transfer.NoAnswer && r.Unknown {
-		return list + " shows the outcome"
-	}
-	return map[transfer.Reason]string{
-		transfer.UnknownTarget:     list + " shows the candidates",
-		transfer.LeaderTakesNoPart: "eldest evict " + cli.Printable(name) + " removes its key, and the next in line leads",
-		transfer.Between:           "a transfer to the first in line does not need them; eldest evict can remove them from the queue",
-		transfer.Behind:            "with --order pass-by they may pass the candidates that requeue",
-		transfer.Outranked:         "a transfer to the node with the highest priority is possible (" + list + " shows priorities)",
-		transfer.Busy:              "check the queue (" + list + ") and try again",
-		transfer.Changed:           "check the queue (" + list + ") and try again",
-		transfer.NoAnswer:          "its process may be stopped or partitioned, or it needs a longer --timeout",
-	}[r.Reason]
 }
 
 // member is a candidate in the report of a transfer.
@@ -313,7 +283,7 @@ func (h *handover) text(w io.Writer) {
 // table lists what each candidate is to do, in order.
 func (h *handover) table(w io.Writer) {
 	row := func(what string, m member) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(m.Key), m.Token, shownValue(m.value))
+		return fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(m.Key), m.Token, operate.ShownValue(m.value))
 	}
 	rows := []string{"WHAT\tKEY\tTOKEN\tVALUE"}
 	for _, m := range h.Back {

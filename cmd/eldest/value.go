@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 )
 
 // candidateJSON is a candidate in the output for programs. Its key is the one that
@@ -48,7 +45,7 @@ func valueForJSON(value []byte) valueJSON {
 	if !utf8.Valid(value) {
 		v.Base64 = base64.StdEncoding.EncodeToString(value)
 	}
-	if node, ok := nodeOf(value); ok {
+	if node, ok := operate.NodeOf(value); ok {
 		v.Node, v.Address, v.Instance, v.Priority = node.NodeID, node.Address, node.Instance, node.Priority
 	}
 	return v
@@ -56,43 +53,6 @@ func valueForJSON(value []byte) valueJSON {
 
 // hexLease renders a lease ID as in keys.
 func hexLease(id int64) string { return strconv.FormatInt(id, 16) }
-
-// nodeOf decodes a value that package elector (and with it curator) wrote in its default form. That
-// form has no marker, so a value counts only if encoding the decoded fields gives the same bytes:
-// then nothing is left out of what is shown. It must also have a TTL, which elector always writes.
-// The encoding of the TTL has a control character, so no text is taken for a node, not even one that
-// begins with an empty line and happens to have the right length.
-func nodeOf(value []byte) (identity.Identity, bool) {
-	node, err := identity.Protobuf{}.Decode(value)
-	if err != nil || node.TTL == 0 {
-		return identity.Identity{}, false
-	}
-	again, err := identity.Protobuf{}.Encode(node)
-	if err != nil || !bytes.Equal(again, value) {
-		return identity.Identity{}, false
-	}
-	return node, true
-}
-
-// shownValue renders a candidate's value for people: a node of a service by its fields, every other
-// value as it is. Values are untrusted, so the parts are made printable like all text from outside.
-func shownValue(value []byte) string {
-	node, ok := nodeOf(value)
-	if !ok {
-		return cli.Printable(string(value))
-	}
-	shown := "node " + cli.Printable(node.NodeID)
-	if node.Address != "" {
-		shown += " at " + cli.Printable(node.Address)
-	}
-	if node.Instance != "" {
-		shown += ", instance " + cli.Printable(node.Instance)
-	}
-	if node.Priority != 0 {
-		shown += fmt.Sprintf(", priority %d", node.Priority)
-	}
-	return shown
-}
 
 // valueHelp is the part of --help about values.
 const valueHelp = `

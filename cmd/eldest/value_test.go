@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +44,7 @@ func TestShownValue(t *testing.T) {
 		"\n\x02\xff\xfe\x10\x03":        `"\n\x02\xff\xfe\x10\x03"`,
 		"\n " + strings.Repeat("x", 32): `"\n ` + strings.Repeat("x", 32) + `"`, // a text whose length says that it is a name
 	} {
-		require.Equal(t, want, shownValue([]byte(value)), "%q", value)
+		require.Equal(t, want, operate.ShownValue([]byte(value)), "%q", value)
 		json := valueForJSON([]byte(value))
 		require.Equal(t, value, json.Value)
 		require.Equal(t, strings.HasPrefix(want, "node ") && want != value, json.Node != "", "%q", value)
@@ -56,9 +57,9 @@ func FuzzNodeOf(f *testing.F) {
 	f.Add([]byte("\n\x02n1\x10\x03\x1a\x03h:1\"\x02ab"))
 	f.Add([]byte("\n\ttext line"))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		node, ok := nodeOf(value)
+		node, ok := operate.NodeOf(value)
 		if !ok {
-			require.Equal(t, cli.Printable(string(value)), shownValue(value))
+			require.Equal(t, cli.Printable(string(value)), operate.ShownValue(value))
 			return
 		}
 		again, err := identity.Protobuf{}.Encode(node)
@@ -76,7 +77,7 @@ func TestNodeYields(t *testing.T) {
 	}
 	others := []eldest.Candidate{of(3), {Value: []byte("anna")}, of(0)}
 	for own, gives := range map[int32]bool{-1: true, 0: false, 2: true, 3: false, 4: false} {
-		require.Equal(t, gives, nodeYields(of(own), others), own)
+		require.Equal(t, gives, operate.ShouldYield(of(own), others), own)
 	}
-	require.False(t, nodeYields(eldest.Candidate{Value: []byte("bert")}, others))
+	require.False(t, operate.ShouldYield(eldest.Candidate{Value: []byte("bert")}, others))
 }

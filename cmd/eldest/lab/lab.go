@@ -12,7 +12,7 @@ import (
 // "eldest service" starts each node in a process of its own.
 func Commands(node *cobra.Command) []*cobra.Command {
 	return slices.Concat(
-		cli.Learn.Of(newDemoCmd(), newServiceCmd(node), newTraceCmd()),
+		cli.Learn.Of(newDemoCmd(), newLabCmd(), newServiceCmd(node), newTraceCmd()),
 		cli.Test.Of(newBenchCmd(), newChaosCmd()),
 	)
 }

@@ -38,7 +38,8 @@ func NewRoot() *cobra.Command {
 		Short: "Leader election on raw etcd primitives",
 		Long: `eldest elects leaders on etcd: the candidate whose key is the oldest leads.
 
-"eldest demo" shows the whole protocol on a cluster of its own.
+"eldest demo" shows the whole protocol on a cluster of its own, and "eldest lab" shows it in
+a browser, where you can break it by hand.
 
 With --json a command writes one JSON value to stdout, or one a line if it runs until a
 signal ("eldest run": to stderr). A failure is one object, the last line of stderr, with

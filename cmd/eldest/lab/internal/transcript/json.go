@@ -46,8 +46,8 @@ func JSON(out io.Writer, m wiretap.Message, entries []Entry) error {
 				l.Error = m.Status.Message()
 			}
 		}
-		if m.Body != nil && i == 0 {
-			body, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Body)
+		if i == 0 {
+			body, err := Body(m)
 			if err != nil {
 				return err
 			}
@@ -59,6 +59,15 @@ func JSON(out io.Writer, m wiretap.Message, entries []Entry) error {
 	}
 	_, err := out.Write(b.Bytes())
 	return err
+}
+
+// Body returns the whole message as JSON, with etcd's names of the fields; nil if it has none or its
+// type is unknown. Passwords and tokens are not in it.
+func Body(m wiretap.Message) (json.RawMessage, error) {
+	if m.Body == nil {
+		return nil, nil
+	}
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Body)
 }
 
 // PrintJSON writes a normal form, one object a line.

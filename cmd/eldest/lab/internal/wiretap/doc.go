@@ -37,4 +37,9 @@
 // with Unavailable: they cannot be completed.
 //
 // Passwords and tokens are not recorded.
+//
+// # The gate
+//
+// Config.Gate decides about each single message: whether it is passed on, and when. While it holds a
+// message, those that follow are received and recorded, up to a limit; they keep their order.
 package wiretap

@@ -25,6 +25,8 @@ const (
 
 // Message is one recorded message.
 type Message struct {
+	// Number counts the messages of the proxy from 1, in the order of the record.
+	Number int64
 	// At is the time since the start of the proxy.
 	At time.Duration
 	// Lane is the client, and Connection the number of its connection, counted from 1 in the order

@@ -25,6 +25,15 @@ type Config struct {
 	// Record is called with each message, one after another, before the message is passed on: it
 	// must return quickly, and must not call the proxy. It is not called after Close has returned.
 	Record func(Message)
+	// Gate, if not nil, is called with each request, answer and end of a call, after Record and
+	// before it is passed on. It may block until ctx, the call's, ends: until then the other side
+	// gets nothing. If it returns false, the message is lost and its call ends with Unavailable, like
+	// one whose connection breaks. The calls for one direction of a call of etcd's API come one after
+	// another, in the order of the messages; all others may be concurrent. The messages of a direction
+	// that come while Gate blocks are recorded at once, and Gate is called with them later, also if
+	// the call of etcd's API has ended: then they are lost, whatever it returns. Gate may call the
+	// proxy, except Close. It is not called with a message that is lost because of Cut.
+	Gate func(ctx context.Context, m Message) (pass bool)
 }
 
 // Proxy is a running proxy between clients and etcd, made by Start and ended by Close. All methods
@@ -32,21 +41,27 @@ type Config struct {
 type Proxy struct {
 	members *members
 	sink    func(Message)
+	gate    func(context.Context, Message) bool
 	start   time.Time
 	lis     net.Listener
 	server  *grpc.Server
-	// pumps are the loops of requests, which end shortly after their calls; served is the server's
-	// own loop.
+	// pumps are the loops that receive and pass on messages, and end with their calls or shortly
+	// after; served is the server's own loop.
 	pumps, served sync.WaitGroup
 
 	mu                           sync.Mutex
 	connections, nameless, calls int
+	messages                     int64
 	// cuts are the partitioned lanes, each with the calls that lost a message.
 	cuts map[string]map[int]context.CancelCauseFunc
 }
 
-// errTorn ends the calls that lost a message while their lane was partitioned.
-var errTorn = errors.New("wiretap: the lane was partitioned, and a message was lost")
+var (
+	// errTorn ends the calls that lost a message while their lane was partitioned.
+	errTorn = errors.New("wiretap: the lane was partitioned, and a message was lost")
+	// errDropped ends the calls that lost a message at the gate.
+	errDropped = errors.New("wiretap: a message was dropped")
+)
 
 // Start listens on a free port of 127.0.0.1. It sends nothing to etcd; the first call shows whether
 // etcd is available. The caller must Close the proxy.
@@ -59,7 +74,10 @@ func Start(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{members: where, sink: cfg.Record, start: time.Now(), lis: lis, cuts: make(map[string]map[int]context.CancelCauseFunc)}
+	p := &Proxy{
+		members: where, sink: cfg.Record, gate: cfg.Gate, start: time.Now(), lis: lis,
+		cuts: make(map[string]map[int]context.CancelCauseFunc),
+	}
 	p.server = grpc.NewServer(
 		grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(p.handle), grpc.StatsHandler(p),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true),
@@ -111,32 +129,38 @@ func (p *Proxy) next() int {
 	return p.calls
 }
 
-// record records a message.
-func (p *Proxy) record(m Message) {
+// record records a message, and returns it as it was recorded.
+func (p *Proxy) record(m Message) Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.write(m)
+	return p.write(m)
 }
 
 // write is record for callers that hold p.mu.
-func (p *Proxy) write(m Message) {
-	m.At = time.Since(p.start)
+func (p *Proxy) write(m Message) Message {
+	p.messages++
+	m.Number, m.At = p.messages, time.Since(p.start)
 	p.sink(m)
+	return m
 }
 
-// pass records a message and reports whether to pass it on. A lost message, and all that follow it
-// in its direction, are not passed on: then pass blocks until the call ends.
-func (p *Proxy) pass(ctx context.Context, m Message, cancel context.CancelCauseFunc) bool {
+// receive records a message of a call, and returns it as it was recorded. It is lost if its lane is
+// partitioned; cancel then ends its call, when the partition is healed.
+func (p *Proxy) receive(m Message, cancel context.CancelCauseFunc) Message {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	torn, cut := p.cuts[m.Lane]
-	m.Lost = cut
-	if cut {
+	if m.Lost = cut; cut {
 		torn[m.Call] = cancel
 	}
-	p.write(m)
-	p.mu.Unlock()
-	if cut {
-		<-ctx.Done()
+	return p.write(m)
+}
+
+// admit asks the gate whether to pass a message on, and ends the call if not.
+func (p *Proxy) admit(ctx context.Context, m Message, cancel context.CancelCauseFunc) bool {
+	if p.gate == nil || p.gate(ctx, m) {
+		return true
 	}
-	return !cut
+	cancel(errDropped)
+	return false
 }

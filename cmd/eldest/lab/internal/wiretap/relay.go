@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
@@ -44,10 +45,10 @@ func (p *Proxy) handle(_ any, client grpc.ServerStream) error {
 
 	etcd, err := conn.NewStream(metadata.NewOutgoingContext(ctx, passed(ctx)), anyStream, name)
 	if err != nil {
-		return c.end(err)
+		return c.end(ctx, err)
 	}
 	p.pumps.Go(func() { c.requests(ctx, client, etcd) })
-	return c.end(c.answers(ctx, client, etcd))
+	return c.end(ctx, c.answers(ctx, client, etcd))
 }
 
 // wantsLeader reports whether the client requires a leader, as etcd's client does.
@@ -71,72 +72,149 @@ func passed(ctx context.Context) metadata.MD {
 	return out
 }
 
+// ahead is how many messages of one direction of a stream are received before the first of them was
+// passed on.
+const ahead = 256
+
+// side is the stream between the proxy and one side of a call.
+type side interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// arrival is a message that was received and recorded.
+type arrival struct {
+	Message
+	frame rawframe.Frame
+	err   error // only of an End
+}
+
+// receive receives what one side sends in a call, and records it, until receiving fails: over is
+// called with the error, and returns what is the last arrival. The caller must take all arrivals.
+//
+// It does not wait until a message was passed on before it receives the next one: the gate may hold
+// it, and the next one is sent all the same.
+func (c *call) receive(ctx context.Context, from side, kind Kind, t protoreflect.MessageType, over func(error) *arrival) <-chan *arrival {
+	limit := 1
+	if c.Stream {
+		limit = ahead
+	}
+	arrivals := make(chan *arrival, limit)
+	c.pumps.Go(func() {
+		defer close(arrivals)
+		for {
+			a := &arrival{Message: c.Message}
+			if err := from.RecvMsg(&a.frame); err != nil {
+				if a = over(err); a != nil {
+					arrivals <- a
+				}
+				return
+			}
+			if ctx.Err() != nil { // nobody waits for it
+				a.frame.Free()
+				continue
+			}
+			a.Kind, a.Body, a.Size = kind, decode(t, a.frame.Data), a.frame.Data.Len()
+			if a.Message = c.Proxy.receive(a.Message, c.cancel); !a.Lost {
+				arrivals <- a
+				continue
+			}
+			// All that follows it is lost as well, and the call ends when the partition does.
+			a.frame.Free()
+			<-ctx.Done()
+		}
+	})
+	return arrivals
+}
+
+// passOn passes a message on, unless the gate drops it or the call has ended.
+func (c *call) passOn(ctx context.Context, a *arrival, to side) error {
+	defer a.frame.Free()
+	if !c.admit(ctx, a.Message, c.cancel) || ctx.Err() != nil {
+		return nil
+	}
+	return to.SendMsg(&a.frame)
+}
+
 // requests relays what the client sends, until it has sent all or either side has ended.
 func (c *call) requests(ctx context.Context, client grpc.ServerStream, etcd grpc.ClientStream) {
-	var f rawframe.Frame
-	defer f.Free()
-	for {
-		switch err := client.RecvMsg(&f); {
-		case errors.Is(err, io.EOF):
-			_ = etcd.CloseSend()
-			return
-		case err != nil:
+	all := false // the client has sent all
+	arrivals := c.receive(ctx, client, Request, c.method.request, func(err error) *arrival {
+		if all = errors.Is(err, io.EOF); !all {
 			c.cancel(err)
-			return
 		}
-		m := c.Message
-		m.Kind, m.Body, m.Size = Request, decode(c.method.request, f.Data), f.Data.Len()
-		if !c.pass(ctx, m, c.cancel) || etcd.SendMsg(&f) != nil {
-			return
-		}
+		return nil
+	})
+	for a := range arrivals {
+		_ = c.passOn(ctx, a, etcd) // an error means that the call ends, and answers returns how
+	}
+	if all && ctx.Err() == nil {
+		_ = etcd.CloseSend()
 	}
 }
 
-// answers relays what etcd sends, and returns how etcd ended the call. The header is sent first and
+// answers relays what etcd sends, and returns how the call ended. The header is sent first and
 // alone, because etcd may send it long before a message.
 func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.ClientStream) error {
+	var failed error // sending to the client
+	fails := func(err error) {
+		if err != nil && failed == nil {
+			failed = err
+			c.cancel(err)
+		}
+	}
 	if header, err := etcd.Header(); err == nil && header != nil {
-		if err := client.SendHeader(header); err != nil {
-			return err
-		}
+		fails(client.SendHeader(header))
 	}
-	var f rawframe.Frame
-	defer f.Free()
-	for {
-		if err := etcd.RecvMsg(&f); err != nil {
-			client.SetTrailer(etcd.Trailer())
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return torn(ctx, err)
+	arrivals := c.receive(ctx, etcd, Answer, c.method.answer, func(err error) *arrival {
+		if errors.Is(err, io.EOF) {
+			err = nil
 		}
-		m := c.Message
-		m.Kind, m.Body, m.Size = Answer, decode(c.method.answer, f.Data), f.Data.Len()
-		if !c.pass(ctx, m, c.cancel) {
-			return torn(ctx, status.FromContextError(ctx.Err()).Err())
+		return c.ended(torn(ctx, err))
+	})
+	for a := range arrivals {
+		if a.Kind != End {
+			fails(c.passOn(ctx, a, client))
+			continue
 		}
-		if err := client.SendMsg(&f); err != nil {
-			return err
-		}
+		client.SetTrailer(etcd.Trailer())
+		return c.finish(ctx, a)
 	}
+	client.SetTrailer(etcd.Trailer())
+	return c.end(ctx, torn(ctx, failed)) // etcd has ended it without an error
 }
 
-// torn returns the error of a call that Mend ended, and err for a call that etcd or the client
-// ended.
+// torn returns the error of a call that Mend or the gate ended, and err for a call that etcd or the
+// client ended.
 func torn(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
+	if cause := context.Cause(ctx); errors.Is(cause, errTorn) || errors.Is(cause, errDropped) {
 		return status.Error(codes.Unavailable, cause.Error())
 	}
 	return err
 }
 
 // end records how a call ended, and returns its error.
-func (c *call) end(err error) error {
+func (c *call) end(ctx context.Context, err error) error {
+	if a := c.ended(err); a != nil {
+		return c.finish(ctx, a)
+	}
+	return nil
+}
+
+// ended records how a call ended; nil if that is not recorded.
+func (c *call) ended(err error) *arrival {
 	if err == nil && !c.Stream {
 		return nil
 	}
-	m := c.Message
-	m.Kind, m.Status = End, status.Convert(err)
-	c.record(m)
-	return err
+	a := &arrival{Message: c.Message, err: err}
+	a.Kind, a.Status = End, status.Convert(err)
+	a.Message = c.record(a.Message)
+	return a
+}
+
+// finish returns the error of a call that has ended. The gate may hold that back: an error of etcd is
+// an answer as well.
+func (c *call) finish(ctx context.Context, end *arrival) error {
+	c.admit(ctx, end.Message, c.cancel)
+	return torn(ctx, end.err)
 }

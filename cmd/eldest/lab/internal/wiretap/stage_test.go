@@ -30,7 +30,7 @@ type stage struct {
 	messages []wiretap.Message
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, change ...func(*wiretap.Config)) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -39,11 +39,15 @@ func newStage(t *testing.T) *stage {
 	s.etcd, err = devcluster.Start(ctx, devcluster.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.etcd.Close()) })
-	s.tap, err = wiretap.Start(wiretap.Config{Endpoints: s.etcd.Endpoints(), Record: func(m wiretap.Message) {
+	cfg := wiretap.Config{Endpoints: s.etcd.Endpoints(), Record: func(m wiretap.Message) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.messages = append(s.messages, m)
-	}})
+	}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s.tap, err = wiretap.Start(cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.tap.Close)
 	return s

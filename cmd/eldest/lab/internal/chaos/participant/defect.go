@@ -46,6 +46,9 @@ func (p *participant) defective(t contender.Tenure) contender.Tenure {
 	go func() {
 		defer close(b.over)
 		<-t.Context().Done()
+		if p.Calm > 0 && p.endsItself(t) {
+			return // people would not expect that it is certain after it has resigned
+		}
 		time.Sleep(2 * p.TTL)
 	}()
 	return b
@@ -77,9 +80,11 @@ func (p *participant) late(ctx context.Context, t contender.Tenure, op clientv3.
 	if !ok || b.defect != Unguarded {
 		return contender.Guarded(ctx, p.client, t.Key(), t.Token(), op)
 	}
-	select {
-	case <-b.over: // by then another candidate leads
-	case <-ctx.Done():
+	if p.Calm == 0 {
+		select {
+		case <-b.over: // by then another candidate leads
+		case <-ctx.Done():
+		}
 	}
 	return p.client.Txn(ctx).Then(op).Commit()
 }

@@ -27,6 +27,13 @@
 // other participant therefore has next to no margin, which is allowed with perfect clocks; the
 // others have the defaults, and clocks that may be wrong by as much as their margin covers.
 //
+// # Participants that people watch
+//
+// With Config.Calm a participant sends little, so that people can follow its messages: only the
+// protocol's, and one guarded write of the leader now and then. It reports that it is certain of its
+// tenure ten times a second. With Config.Phases it reports the phase of its candidate, with
+// Config.Transfers it takes part in transfers, and Config.Rule is a rule that it does not follow.
+//
 // # Defects
 //
 // The checks must be shown to find faults. A participant can be configured with a defect: to be

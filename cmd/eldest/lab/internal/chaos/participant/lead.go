@@ -37,7 +37,13 @@ func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended b
 	var work sync.WaitGroup
 	var decided atomic.Bool // how the tenure ends
 	work.Go(func() { p.sample(t) })
-	work.Go(func() { p.work(t) })
+	work.Go(func() {
+		if p.Calm > 0 {
+			p.calmly(t)
+		} else {
+			p.work(t)
+		}
+	})
 	work.Go(func() {
 		select {
 		case <-t.Context().Done():
@@ -46,6 +52,8 @@ func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended b
 		case <-p.leave:
 		}
 		if decided.CompareAndSwap(false, true) {
+			p.resigns.Store(true)
+			p.phases.intend(leaving)
 			p.resign(t)
 		}
 	})
@@ -177,6 +185,10 @@ const (
 // sample checks every millisecond whether the tenure's holder is certain to lead, until it is not,
 // and a few times after that.
 func (p *participant) sample(t contender.Tenure) {
+	sampleTold, silence, sampleAfter := sampleTold, silence, sampleAfter
+	if p.Calm > 0 {
+		sampleTold, silence, sampleAfter = calmTold, calmSilence, 1
+	}
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
 	var last oracle.Event // the last sample

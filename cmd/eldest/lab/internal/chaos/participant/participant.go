@@ -47,6 +47,19 @@ type Config struct {
 	Tight bool `json:"tight,omitempty"`
 	// Defect is one of Defects, or empty.
 	Defect string `json:"defect,omitempty"`
+
+	// The fields below are for participants that people watch. The zero values are those of a chaos
+	// run.
+
+	// Calm, if it is not 0, makes it send little: see calm.go. It is the time between two writes of a
+	// leader.
+	Calm time.Duration `json:"calm,omitempty"`
+	// Phases makes it report each change of its candidate's phase, if the contender is Eldest.
+	Phases bool `json:"phases,omitempty"`
+	// Transfers makes it take part in transfers of leadership, if the contender is Eldest.
+	Transfers bool `json:"transfers,omitempty"`
+	// Rule is one of Rules: it does not follow this rule. Empty: it follows all.
+	Rule string `json:"rule,omitempty"`
 }
 
 // Orders that a participant can receive.
@@ -70,13 +83,14 @@ type Order struct {
 func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
 
 // Line is a line that a participant writes: first that it is up, with the process ID of its keeper,
-// if it has one; then events, whose instants are lease.Boot's, and tokens that it offers to the
-// store outside etcd.
+// if it has one; then events, whose instants are lease.Boot's, tokens that it offers to the store
+// outside etcd, and the phase of its candidate.
 type Line struct {
 	Up     bool          `json:"up,omitempty"`
 	Keeper int           `json:"keeper,omitempty"`
 	Event  *oracle.Event `json:"event,omitempty"`
 	Offer  int64         `json:"offer,omitempty"`
+	Phase  string        `json:"phase,omitempty"`
 }
 
 // participant campaigns, leads, works, and begins again.
@@ -95,6 +109,14 @@ type participant struct {
 
 	writes  atomic.Int64   // sent so far
 	patient sync.WaitGroup // writes that may outlive their tenure
+
+	// phases are those of the present session's candidate; nil if they are not reported. Only run
+	// changes the field.
+	phases *phases
+	// serving are goroutines that end with their session or its candidate.
+	serving sync.WaitGroup
+	// resigns means that the participant itself ends its present tenure.
+	resigns atomic.Bool
 }
 
 // Run does the whole work of a participant's process. It blocks until it is ordered to quit. At the
@@ -106,13 +128,16 @@ func Run(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("the participant's config: %w", err)
 	}
 	of, err := p.contender()
+	if err == nil {
+		err = p.without(p.Rule)
+	}
 	if err != nil {
 		return fmt.Errorf("the participant's config: %w", err)
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	defer p.end()
 	before := runtime.NumGoroutine()
-	if p.client, err = dial(p.Endpoints); err != nil {
+	if p.client, err = dial(p.Endpoints, p.Who); err != nil {
 		return err
 	}
 	if err := p.up(); err != nil {
@@ -120,11 +145,14 @@ func Run(in io.Reader, out io.Writer) error {
 	}
 	var all sync.WaitGroup
 	all.Go(func() { p.run(of) })
-	all.Go(p.look)
+	if p.Calm == 0 {
+		all.Go(p.look)
+	}
 	p.obey(orders)
 	p.end()
 	all.Wait()
 	p.patient.Wait()
+	p.serving.Wait()
 	left := watches()
 	err = errors.Join(p.endKeeper(), p.client.Close())
 	for _, text := range append(left, goroutines(before)...) {
@@ -201,8 +229,10 @@ func (p *participant) showRate(rate float64) {
 	}
 }
 
-// run opens session after session, and campaigns in each one again and again.
+// run opens session after session, and campaigns in each one again and again, or only once if the
+// contender cannot campaign again: see the documentation of package contender.
 func (p *participant) run(of contender.Contender) {
+	once := of.Name() == contender.Herd || of.Name() == contender.Floor
 	for p.life.Err() == nil {
 		s, c, err := p.open(of)
 		if err != nil {
@@ -210,8 +240,11 @@ func (p *participant) run(of contender.Contender) {
 			continue
 		}
 		for p.life.Err() == nil && s.Usable() {
-			p.campaign(s, c)
+			err := p.campaign(s, c)
 			p.pause(p.life, 0, 50*time.Millisecond)
+			if once || p.Calm > 0 && isLeaseGone(err) {
+				break
+			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), p.TTL)
 		_ = s.Close(ctx) // what is left then expires with the lease
@@ -249,6 +282,9 @@ func (p *participant) contender() (contender.Contender, error) {
 		if p.Tight {
 			tighten(cfg)
 		}
+		if p.Rule == Majority {
+			cfg.Majority = lease.Unconfirmed{}
+		}
 	}
 	ours.Election = func(cfg *election.Config) {
 		cfg.Hooks.Won = func(e election.WonEvent) {
@@ -257,7 +293,12 @@ func (p *participant) contender() (contender.Contender, error) {
 		cfg.Hooks.Evicted = func(e election.EvictedEvent) {
 			p.tell(oracle.Event{Kind: oracle.Evicted, Token: int64(e.Evicted.Token), Key: e.Evicted.Key})
 		}
+		if p.Phases {
+			p.phases = newPhases(p.showPhase)
+			cfg.Hooks.Registered, cfg.Hooks.Waiting = p.phases.registered, p.phases.waiting
+		}
 	}
+	ours.Made = p.made
 	return ours, nil
 }
 
@@ -275,27 +316,32 @@ func tighten(cfg *lease.Config) {
 	}
 }
 
-// campaign campaigns once, leads if it wins, and leads again after each suspension of the tenure.
-func (p *participant) campaign(s contender.Session, c contender.Candidate) {
+// campaign campaigns once, leads if it wins, and leads again after each suspension of the tenure. It
+// returns the error of the campaign.
+func (p *participant) campaign(s contender.Session, c contender.Candidate) error {
 	joins := func() { p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease()), Beat: p.Beat}) }
 	joins()
+	p.phases.intend(entering)
+	defer p.phases.intend(idle)
 	t, err := p.await(c.Campaign)
 	if err != nil {
 		p.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Text: err.Error()})
-		return
+		return err
 	}
 	won := oracle.Won
 	for {
 		token := t.Token()
 		p.tell(oracle.Event{Kind: won, Token: token, Key: t.Key()})
+		p.phases.intend(idle) // once the tenure is over
+		p.resigns.Store(false)
 		suspended := p.lead(s, p.defective(t))
 		if !suspended {
 			p.spoil()
-			return
+			return nil
 		}
 		if t, err = p.await(c.(resumer).Resume); err != nil {
 			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Lost: !s.Usable(), Text: err.Error()})
-			return
+			return err
 		}
 		won = oracle.Resumed
 		if t.Token() != token { // its key had been deleted when it campaigned: this is another tenure
@@ -313,21 +359,24 @@ type resumer interface {
 
 // await waits until the campaign is won, or the participant must leave.
 func (p *participant) await(campaign func(context.Context) (contender.Tenure, error)) (contender.Tenure, error) {
-	ctx, cancel := context.WithCancel(p.life)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	over := make(chan struct{})
-	var leaving sync.WaitGroup
-	leaving.Go(func() {
+	var listening sync.WaitGroup
+	listening.Go(func() {
 		select {
 		case <-p.leave:
 			p.tell(oracle.Event{Kind: oracle.Leaving})
-			cancel()
+		case <-p.life.Done(): // obey has told it
 		case <-over:
+			return
 		}
+		p.phases.intend(leaving) // before the candidate leaves
+		cancel()
 	})
 	t, err := campaign(ctx)
 	close(over)
-	leaving.Wait()
+	listening.Wait()
 	return t, err
 }
 
@@ -352,14 +401,15 @@ func (p *participant) pause(ctx context.Context, least, most time.Duration) bool
 }
 
 // dial makes a client as a careful application does, for all contenders alike: it reconnects within
-// half a second to a member that was unavailable, not within up to two minutes.
-func dial(endpoints []string) (*clientv3.Client, error) {
+// half a second to a member that was unavailable, not within up to two minutes. who is its name in
+// the records of a proxy.
+func dial(endpoints []string, who string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		DialKeepAliveTime:    10 * time.Second, // gRPC's minimum
 		DialKeepAliveTimeout: time.Second,
 		Logger:               zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: []grpc.DialOption{grpc.WithUserAgent(who), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: time.Second,
 		})},

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -105,6 +107,68 @@ func TestSilenceIsTold(t *testing.T) {
 	require.Positive(t, i)
 	require.GreaterOrEqual(t, told[i].Until-told[i].At, 5*silence)
 	require.LessOrEqual(t, s.asked[18]-told[i-1].Until, sampleTold+silence, "the one before is missing")
+}
+
+// A participant that people watch reports less, and the last sample in which it is certain all the
+// same.
+func TestCalmSamples(t *testing.T) {
+	s := &scripted{sure: 150}
+	var out bytes.Buffer
+	p := &participant{Config: Config{Calm: time.Second}, out: oracle.NewRecorder(&out, lease.Boot().Now)}
+	require.NoError(t, p.out.About(oracle.About{}))
+	p.sample(s)
+	h, err := oracle.Load(&out)
+	require.NoError(t, err)
+	n := len(h.Events) - 1
+	require.Equal(t, oracle.NotSure, h.Events[n].Kind)
+	require.Equal(t, oracle.Sure, h.Events[n-1].Kind)
+	require.True(t, s.answered(h.Events[n-1], 150))
+	require.Less(t, len(h.Events), 100)
+}
+
+// What a candidate reports of itself, and which phase follows from it.
+func TestPhases(t *testing.T) {
+	p := newPhases(func(string) {})
+	is := func(want string, s election.Status, turned bool) {
+		t.Helper()
+		require.Equal(t, want, p.of(s, turned))
+	}
+	waits := func(elder eldest.Token) {
+		p.waiting(election.WaitingEvent{Predecessor: eldest.Candidate{Token: elder}})
+	}
+	is(idle, election.Status{}, false)
+	p.intend(entering)
+	is(entering, election.Status{}, false)
+	is(waiting, election.Status{Token: 5}, true)
+	waits(3)
+	is(waiting, election.Status{Token: 5}, false)
+	is(proving, election.Status{Token: 5}, true)
+	is(proving, election.Status{Token: 5}, false)
+	waits(2)
+	is(waiting, election.Status{Token: 5}, true)
+	is(proving, election.Status{Token: 5}, true)
+	is(leading, election.Status{Token: 5, Leading: true}, true)
+	is(draining, election.Status{Token: 5, Suspended: true}, true)
+	is(proving, election.Status{Token: 5}, true)
+	p.intend(leaving)
+	is(leaving, election.Status{}, true)
+
+	waits(2) // again the same one, in another candidacy
+	is(waiting, election.Status{Token: 7}, true)
+	p.registered(election.RegisteredEvent{Token: 9})
+	is(proving, election.Status{Token: 9}, true) // with heartbeats
+	waits(8)
+	is(waiting, election.Status{Token: 9}, true)
+	(*phases)(nil).intend(idle)
+}
+
+func TestRules(t *testing.T) {
+	for _, rule := range append([]string{""}, Rules...) {
+		p := &participant{clock: newClock()}
+		require.NoError(t, p.without(rule), rule)
+		require.Equal(t, rule == Deadline || rule == Guard || rule == Owner, p.Defect != "", rule)
+	}
+	require.Error(t, (&participant{}).without("gravity"))
 }
 
 func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {

@@ -1,0 +1,141 @@
+package clusterview
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+func kv(key string, lease, create int64, value string) *mvccpb.KeyValue {
+	return &mvccpb.KeyValue{Key: []byte(key), Lease: lease, CreateRevision: create, ModRevision: create, Value: []byte(value)}
+}
+
+// A candidate's key ends in its own lease.
+func TestElectionOf(t *testing.T) {
+	for _, c := range []struct {
+		key   string
+		lease int64
+		want  string // "": none
+	}{
+		{"svc/2a", 0x2a, "svc"},
+		{"svc/7fffffffffffffff", math.MaxInt64, "svc"},
+		{"prod/a/svc/2a", 0x2a, "prod/a/svc"},
+		{"/svc/2a", 0x2a, "/svc"},
+		{"a\xff/2a", 0x2a, "a\xff"},
+		{"prod/eldest/request/2a", 0x2a, "prod/eldest/request"},
+
+		{"svc/2a", 0, ""},    // put by hand
+		{"svc/2a", 0x2b, ""}, // attached to another lease
+		{"svc/2A", 0x2a, ""},
+		{"svc/02a", 0x2a, ""},
+		{"svc/2a/x", 0x2a, ""},
+		{"2a", 0x2a, ""},
+		{"/2a", 0x2a, ""},
+		{"svc//2a", 0x2a, ""}, // the name is empty: eldest cannot take part
+		{"", 0, ""},
+		{"/eldest/request/svc/2a", 0x2a, ""},
+		{"prod//eldest/request/svc/2a", 0x2a, ""},
+		{"/eldest/heartbeat/2a", 0x2a, ""},
+		{"prod//eldest/heartbeat/2a", 0x2a, ""},
+		{"/eldest/newest/svc", 0x2a, ""},
+	} {
+		name, ok := electionOf(kv(c.key, c.lease, 1, ""))
+		require.Equal(t, c.want != "", ok, c.key)
+		if ok {
+			require.Equal(t, c.want, name)
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	e := &election{name: "prod/svc", revision: 9}
+	e.put(kv("prod/svc/2b", 0x2b, 5, "second"))
+	e.put(kv("prod/svc/2a", 0x2a, 3, "first"))
+	e.put(kv("prod/svc/notes", 0, 1, "foreign"))
+	e.put(kv("prod/svc/2c", 0x2c, 5, "same revision"))
+	require.Equal(t, feed.ElectionState{Name: "prod/svc", Candidates: 3, Leader: "first", Token: 3}, e.listed())
+
+	again := kv("prod/svc/2a", 0x2a, 3, "renamed")
+	again.ModRevision = 8
+	e.put(again)
+	q := e.state(leases{0x2a: {left: 4 * time.Second, granted: 10 * time.Second, at: time.Now().Add(-time.Second)}, 0x2b: {at: time.Now()}})
+	require.Equal(t, "prod/svc", q.Election)
+	require.EqualValues(t, 9, q.Revision)
+	require.Zero(t, q.More)
+	var keys []string
+	for _, p := range q.Places {
+		keys = append(keys, p.Key)
+	}
+	require.Equal(t, []string{"prod/svc/notes", "prod/svc/2a", "prod/svc/2b", "prod/svc/2c"}, keys)
+	require.True(t, q.Places[0].Foreign)
+	require.InDelta(t, 3000, q.Places[1].LeftMS, 500)
+	left := q.Places[1].LeftMS
+	require.Equal(t, feed.PlaceState{
+		Key: "prod/svc/2a", Who: "renamed", Value: "renamed", Create: 3, Mod: 8, Lease: "2a", LeftMS: left, GrantedMS: 10000,
+	}, q.Places[1])
+	require.Zero(t, q.Places[2].LeftMS, "it has expired")
+	require.EqualValues(t, unknown, q.Places[3].LeftMS)
+
+	for _, key := range []string{"prod/svc/2a", "prod/svc/2b", "prod/svc/2c", "prod/svc/no-such"} {
+		e.remove(key)
+	}
+	require.Equal(t, feed.ElectionState{Name: "prod/svc"}, e.listed(), "a foreign key does not lead")
+}
+
+// Values are text from outside.
+func TestValues(t *testing.T) {
+	node, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Address: "h:1", TTL: time.Second})
+	require.NoError(t, err)
+	p := newPlace("svc", kv("svc/2a", 0x2a, 1, string(node)))
+	require.Equal(t, "n1", p.who)
+	require.Equal(t, "node n1 at h:1", p.value)
+	p = newPlace("svc", kv("svc/2a", 0x2a, 1, "\x1b[2J\xff"))
+	require.Equal(t, `"\x1b[2J\xff"`, p.who)
+	require.Equal(t, p.who, p.value)
+}
+
+// A long queue, and many leases, cost no more than the limits say.
+func TestLimits(t *testing.T) {
+	v := &View{elections: map[string]*election{}, log: feed.NewLog(), reported: map[string]time.Time{}, plain: strings.NewReplacer()}
+	long := &election{name: "long"}
+	for i := range int64(maxPlaces + 7) {
+		long.put(kv(fmt.Sprintf("long/%x", i+1), i+1, i+1, ""))
+	}
+	require.Equal(t, 7, long.state(nil).More)
+	require.Len(t, long.state(nil).Places, maxPlaces)
+	require.Equal(t, maxPlaces+7, long.listed().Candidates)
+	v.elections["long"] = long
+	require.Len(t, v.polled(), maxPlaces)
+	for i := range maxElections - 1 {
+		e := &election{name: fmt.Sprintf("e%04d", i)}
+		e.put(kv(e.name+"/2a", 0x2a, 1, "")) // of one session
+		v.elections[e.name] = e
+	}
+	require.Equal(t, []int64{0x2a}, v.polled(), "the first elections by name, and each lease once")
+
+	require.False(t, v.room("long"), "it is known")
+	require.False(t, v.room("one more"))
+	e := &election{name: "one more"}
+	v.elections["e0000"].remove("e0000/2a")
+	require.True(t, v.room(e.name), "one without a candidate is dropped for it")
+	require.Len(t, v.elections, maxElections-1)
+}
+
+func TestEndpointsShowNoPassword(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"127.0.0.1:2379": "127.0.0.1:2379", "https://h:1": "https://h:1", "http://u:secret@h:1": "http://h:1", "unix:///x": "unix:///x",
+	} {
+		require.Equal(t, want, withoutUser(endpoint))
+	}
+}

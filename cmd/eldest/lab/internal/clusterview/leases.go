@@ -1,0 +1,162 @@
+package clusterview
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+)
+
+// leases are the leases whose time left is known.
+type leases map[int64]remaining
+
+// remaining is an answer of etcd about a lease.
+type remaining struct {
+	left, granted time.Duration
+	at            time.Time
+}
+
+// unknown is the time left of a lease that is not known.
+const unknown = -1
+
+// left returns the time that a lease has left now, and the time that it was granted for, in
+// milliseconds.
+func (l leases) left(lease int64) (left, granted float64) {
+	r, known := l[lease]
+	if !known {
+		return unknown, 0
+	}
+	return milliseconds(max(0, r.left-time.Since(r.at))), milliseconds(r.granted)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+const (
+	// maxPolled is how many elections, and maxLeases how many leases in all, are polled.
+	maxPolled, maxLeases = 200, 200
+	// leaseRound is the time between two requests for the same lease, and perLease the time between
+	// two requests for any, on average.
+	leaseRound, perLease = time.Second, 50 * time.Millisecond
+	// leaseRequests is how many requests are sent at a time, each for leaseTimeout at most.
+	leaseRequests, leaseTimeout = 8, time.Second
+)
+
+// pollLeases asks for the time that leases have left, while a page is open, until ctx ends.
+func (v *View) pollLeases(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := idle
+		if v.log.Read() {
+			began := time.Now()
+			asked := v.polled()
+			answers := v.ask(ctx, asked)
+			if ctx.Err() != nil {
+				return // the answers are those of an end
+			}
+			v.show(answers)
+			pause = max(leaseRound, time.Duration(len(asked))*perLease) - time.Since(began)
+		} else {
+			v.forget()
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// polled returns the leases to ask for.
+func (v *View) polled() (asked []int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, e := range v.sorted() {
+		if i == maxPolled {
+			break
+		}
+		for _, p := range e.shown() {
+			if p.lease == 0 || slices.Contains(asked, p.lease) {
+				continue
+			}
+			if asked = append(asked, p.lease); len(asked) == maxLeases {
+				return asked
+			}
+		}
+	}
+	return asked
+}
+
+// ask asks etcd for leases. Those without an answer are missing in the result.
+func (v *View) ask(ctx context.Context, asked []int64) leases {
+	var mu sync.Mutex
+	found := leases{}
+	next := make(chan int64)
+	var asking sync.WaitGroup
+	var silent atomic.Bool // etcd does not answer: the rest would wait in vain
+	for range min(leaseRequests, len(asked)) {
+		asking.Go(func() {
+			for lease := range next {
+				if silent.Load() {
+					continue
+				}
+				once, cancel := context.WithTimeout(ctx, leaseTimeout)
+				answer, err := v.cfg.Client.TimeToLive(once, clientv3.LeaseID(lease))
+				cancel()
+				if err != nil {
+					silent.CompareAndSwap(false, connect.Silent(err))
+					v.failed(ctx, err)
+					continue
+				}
+				r := remaining{at: time.Now()}
+				if answer.TTL >= 0 { // it is -1 for a lease that has expired
+					r.left, r.granted = time.Duration(answer.TTL)*time.Second, time.Duration(answer.GrantedTTL)*time.Second
+				}
+				mu.Lock()
+				found[lease] = r
+				mu.Unlock()
+			}
+		})
+	}
+	for _, lease := range asked {
+		next <- lease
+	}
+	close(next)
+	asking.Wait()
+	return found
+}
+
+// show takes the answers, and shows the queues that they are about, or the former ones were.
+func (v *View) show(answers leases) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.leases
+	v.leases = answers
+	for _, e := range v.sorted() {
+		if slices.ContainsFunc(e.shown(), func(p place) bool {
+			_, was := before[p.lease]
+			_, is := answers[p.lease]
+			return was || is
+		}) {
+			v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+		}
+	}
+}
+
+// forget drops all answers: they would be old when the next page is opened.
+func (v *View) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.leases = leases{}
+}
+
+// sorted returns the elections by name. The caller holds mu.
+func (v *View) sorted() []*election {
+	all := make([]*election, 0, len(v.elections))
+	for _, e := range v.elections {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *election) int { return strings.Compare(a.name, b.name) })
+	return all
+}

@@ -1,0 +1,70 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+)
+
+// What was done can be copied and saved as a scenario, and played again: it begins anew, and does the
+// same.
+func testCopyAndPlay(t *testing.T, l *lab) {
+	u := begin(l, feed.Eldest, feed.Eldest)
+	since := l.seq()
+	u.act(feed.Stop, "p2")
+	l.acted(since, feed.Stop)
+	u.act(feed.Continue, "p2")
+	l.acted(since, feed.Continue)
+	u.until("both are listed", `document.querySelectorAll('.done-list [data-on="p2"]').length === 2`)
+
+	copied := u.copied()
+	var s feed.Scenario
+	require.NoError(t, json.Unmarshal([]byte(copied), &s))
+	var did []string
+	for _, step := range s.Steps {
+		did = append(did, step.Do+" "+step.On)
+	}
+	require.Equal(t, []string{"add ", "add ", "stop p2", "continue p2"}, did)
+	require.JSONEq(t, string(l.get("/done")), copied)
+	require.True(t, eval[bool](u.tab, `(window.saved = "", URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return "about:blank"; },
+		HTMLAnchorElement.prototype.click = () => {}, true)`))
+	u.click(button("download-scenario"))
+	u.until("it was saved", "window.saved.trim() === window.copied.trim()")
+
+	since = l.seq()
+	u.play(copied)
+	since = l.acted(since, feed.Play).Seq
+	for _, step := range s.Steps {
+		since = l.acted(since, step.Do).Seq
+	}
+	l.eventually("the participants are queued", func() bool { return equal(l.order(), []string{"p1", "p2"}) })
+	u.showsTheQueueOf(l)
+	u.until("the list has begun anew", `document.querySelectorAll('.done-list [data-on="p2"]').length === 2`)
+
+	// What is no scenario is refused, and the page says why.
+	u.play("[]x")
+	u.until("it says why", `document.querySelector("#said").dataset.tone === "bad" && document.querySelector("#said").innerText !== ""`)
+
+	since = l.seq()
+	u.click(button(feed.Reset))
+	l.acted(since, feed.Reset)
+	l.eventually("the participants of the beginning are queued", func() bool { // in any order: each starts when the one before it is up
+		return equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2", "p3"})
+	})
+}
+
+// An action that is refused is shown as refused.
+func testRefusedActionIsShown(t *testing.T, l *lab) {
+	u := begin(l, feed.Concurrency, feed.Concurrency)
+	u.expect("409")
+	since := l.seq()
+	u.act(feed.Transfer, "p2") // candidates of etcd's package take no part
+	e := l.await(since, "it is refused", func(e feed.Event) bool { return isAction(e) && e.Action.Do == feed.Transfer })
+	require.NotEmpty(t, e.Error)
+	u.shows(e.Error)
+	require.Equal(t, []string{"p1", "p2"}, l.order())
+}

@@ -1,0 +1,242 @@
+package sandbox
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/lease"
+)
+
+const (
+	// heartbeatTimeout is that of participants of the kind feed.Heartbeats.
+	heartbeatTimeout = time.Second
+	// calm is the time between two writes of a leader.
+	calm = 2 * time.Second
+)
+
+// candidate is a participant, over all its processes. Its name and its network stay the same.
+type candidate struct {
+	in   *Sandbox
+	name string
+	gate *gate
+	taps []*tap
+
+	mu    sync.Mutex
+	state feed.ParticipantState // without what the gate has
+	proc  *process              // the newest; nil before the first
+	kept  int                   // the process ID of its newest keeper
+	ended int                   // how many of its campaigns and tenures have ended, by its reports
+}
+
+// process is one process of a participant.
+type process struct {
+	*offspring.Process
+	stdin io.Writer
+	up    chan struct{} // closed when it has reported that it is up
+	gone  chan struct{} // closed when it has ended, and the participant's state says so
+	// expected means that the sandbox ends it; then is the participant's life after that, if not
+	// feed.Dead. The participant's mutex guards both.
+	expected bool
+	then     feed.Life
+}
+
+func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
+	c := &candidate{in: in, name: name}
+	c.state = feed.ParticipantState{Kind: kind, Life: feed.Starting, TTLMS: milliseconds(in.cfg.TTL), Rule: rule}
+	if kind == feed.Heartbeats {
+		c.state.HeartbeatMS = milliseconds(heartbeatTimeout)
+	}
+	c.gate = newGate(func(what feed.Type, m message) { m.tap.tell(what, m) }, func(m message) { m.tap.tear(m) }, c.show)
+	endpoints := in.field.Endpoints()
+	for i := range endpoints {
+		t, err := newTap(c, i, endpoints)
+		if err != nil {
+			c.disconnect()
+			return nil, fmt.Errorf("the network of %s: %w", name, err)
+		}
+		c.taps = append(c.taps, t)
+	}
+	return c, nil
+}
+
+// disconnect ends the participant's network. No mutex may be held.
+func (c *candidate) disconnect() {
+	for _, t := range c.taps {
+		t.Close()
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// show adds the participant's state to the log.
+func (c *candidate) show() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shown()
+}
+
+// shown is show for callers that hold the mutex: the newest state is the last one in the log.
+func (c *candidate) shown() {
+	state, set := c.state, c.gate.settings()
+	state.Cut, state.DelayMS, state.LoseReply = set.cut, milliseconds(set.delay), set.loseReply
+	state.Hold, state.Breakpoints = set.hold, set.breakpoints
+	c.in.log.Add(feed.Event{Type: feed.Participant, Who: c.name, Participant: &state})
+}
+
+// config returns what the next process is configured with. The caller holds the mutex.
+func (c *candidate) config() participant.Config {
+	cfg := participant.Config{
+		Who: c.name, Contender: contender.Eldest, Election: c.in.cfg.Election, TTL: c.in.cfg.TTL, Data: c.in.dataKey(),
+		Calm: calm, Phases: true, Transfers: true, Rule: c.state.Rule,
+	}
+	for _, t := range c.taps {
+		cfg.Endpoints = append(cfg.Endpoints, t.Endpoint())
+	}
+	switch c.state.Kind {
+	case feed.Heartbeats:
+		cfg.Beat = heartbeatTimeout
+	case feed.Keeper:
+		cfg.Keeper = true
+	case feed.Concurrency:
+		cfg.Contender = contender.Concurrency
+	case feed.Herd:
+		cfg.Contender = contender.Herd
+	}
+	return cfg
+}
+
+// launch starts a process, whose life is feed.Starting. It does not wait until the process is up.
+func (c *candidate) launch() (*process, error) {
+	cmd := c.in.cfg.Participant()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{stdin: stdin, up: make(chan struct{}), gone: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// What is called for the process needs the mutex, and so comes after this.
+	p.Process, err = c.in.field.Spawner.Launch(cmd, func(line []byte) { c.read(p, line) }, func(of *offspring.Process) { c.exited(p, of) })
+	if err != nil {
+		c.state.Life = feed.Dead
+		c.shown()
+		return nil, err
+	}
+	c.proc = p
+	c.state.Lives++
+	c.state.Pid, c.state.KeeperPid = p.Pid(), 0
+	c.shown()
+	// If the process has ended, nobody reads this, and exited reports why.
+	_ = json.NewEncoder(stdin).Encode(c.config())
+	return p, nil
+}
+
+// exited is called when a process has ended.
+func (c *candidate) exited(p *process, of *offspring.Process) {
+	code, complaint := of.Result()
+	c.mu.Lock()
+	unexpected := !p.expected
+	if c.proc == p && c.state.Life != feed.Left {
+		c.state.Life, c.state.Pid, c.state.KeeperPid = cmp.Or(p.then, feed.Dead), 0, 0
+		c.shown()
+	}
+	c.mu.Unlock()
+	close(p.gone)
+	if unexpected {
+		c.in.problem(fmt.Errorf("%s ended by itself, with exit code %d: %s", c.name, code, cmp.Or(complaint, "it gave no reason")))
+	}
+}
+
+// read handles a line that a process has written.
+func (c *candidate) read(p *process, text []byte) {
+	var l participant.Line
+	if json.Unmarshal(text, &l) != nil {
+		return // a killed process may leave half a line
+	}
+	switch {
+	case l.Up:
+		c.mu.Lock()
+		c.state.KeeperPid = l.Keeper
+		if l.Keeper != 0 {
+			c.kept = l.Keeper
+		}
+		if c.state.Life == feed.Starting {
+			c.state.Life = feed.Running
+		}
+		c.shown()
+		c.mu.Unlock()
+		close(p.up)
+	case l.Phase != "":
+		c.in.log.Add(feed.Event{Type: feed.Report, Who: c.name, Report: &feed.ParticipantNews{Kind: "phase", Text: l.Phase}})
+	case l.Event != nil:
+		c.report(*l.Event)
+	}
+}
+
+// report adds what a process has reported to the log, at the instant of the report. Writes are
+// reported with their outcome only.
+func (c *candidate) report(e oracle.Event) {
+	if e.Kind == oracle.Sent {
+		return
+	}
+	news := &feed.ParticipantNews{Kind: string(e.Kind), Token: e.Token, Key: e.Key}
+	if e.Lease != 0 {
+		news.Lease = strconv.FormatInt(e.Lease, 16)
+	}
+	var parts []string
+	if e.Write != "" {
+		parts = append(parts, "write "+e.Write)
+	}
+	if revision := max(e.Commit, e.Proof); revision > 0 {
+		parts = append(parts, fmt.Sprintf("at r%d", revision))
+	}
+	if e.Text != "" {
+		parts = append(parts, e.Text)
+	}
+	news.Text = shortened(strings.Join(parts, ": "))
+	ago := lease.Boot().Now() - e.At // all processes of a machine share this clock
+	c.in.log.Add(feed.Event{
+		AtMS: max(c.in.log.NowMS()-milliseconds(max(ago, 0)), 0), Type: feed.Report, Who: c.name, Report: news,
+	})
+	if e.Kind == oracle.Ended || e.Kind == oracle.Failed {
+		c.mu.Lock()
+		c.ended++
+		c.mu.Unlock()
+	}
+}
+
+// order sends an order to a process.
+func (c *candidate) order(p *process, do string) error {
+	if err := json.NewEncoder(p.stdin).Encode(participant.Order{Do: do}); err != nil {
+		return fmt.Errorf("send an order to %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// keeper returns the process ID of its newest keeper; 0 if it has had none, or that has ended.
+func (c *candidate) keeper() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept != 0 && !alive(c.kept) {
+		c.kept = 0
+	}
+	return c.kept
+}
+
+// alive reports whether a process exists and is no zombie, where the kernel can be asked.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}

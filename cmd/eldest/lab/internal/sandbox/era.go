@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+)
+
+// era is the time between two beginnings of a sandbox. Each Play begins one.
+type era struct {
+	// life ends with the era; end ends it, with a cause. end is called with the sandbox's mutex, so
+	// that no action begins after it.
+	life context.Context
+	end  context.CancelCauseFunc
+	// actions are under way; player is what plays the era's scenario.
+	actions, player sync.WaitGroup
+	// begin is when it began, on the log's clock.
+	begin float64
+
+	mu   sync.Mutex
+	done []doneAction // in the order in which they ended
+}
+
+// doneAction is an action that was done.
+type doneAction struct {
+	at float64 // when it began
+	feed.Action
+}
+
+var (
+	errBeginsAnew = errors.New("the sandbox begins anew")
+	errClosed     = errors.New("the sandbox is closed")
+)
+
+func newEra(begin float64) *era {
+	e := &era{begin: begin}
+	e.life, e.end = context.WithCancelCause(context.Background())
+	return e
+}
+
+// enter begins an action in the present era. The caller calls actions.Done at its end.
+func (s *Sandbox) enter() (*era, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch why := context.Cause(s.era.life); {
+	case errors.Is(why, errBeginsAnew):
+		return nil, refused("%w: try again in a moment", why)
+	case why != nil:
+		return nil, refused("%w", why)
+	}
+	s.era.actions.Add(1)
+	return s.era, nil
+}
+
+// over ends the present era and waits for its actions. The next one has not begun yet.
+func (s *Sandbox) over(why error) {
+	s.mu.Lock()
+	e := s.era
+	e.end(why)
+	s.mu.Unlock()
+	e.actions.Wait()
+	e.player.Wait()
+}
+
+// record keeps an action. What could not be played again, because it is too much, is not kept.
+func (e *era) record(at float64, a feed.Action) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.done) < mostSteps {
+		e.done = append(e.done, doneAction{at, a})
+	}
+}
+
+// scenario returns what was done, in the order in which it began.
+func (e *era) scenario() feed.Scenario {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	done := slices.SortedStableFunc(slices.Values(e.done), func(a, b doneAction) int { return cmp.Compare(a.at, b.at) })
+	scenario := feed.Scenario{Steps: []feed.Step{}}
+	last := e.begin
+	for _, d := range done {
+		scenario.Steps = append(scenario.Steps, feed.Step{AfterMS: max(d.at-last, 0), Action: d.Action})
+		last = max(last, d.at)
+	}
+	return scenario
+}

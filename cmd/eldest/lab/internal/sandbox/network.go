@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+)
+
+// network changes the settings of a participant's network. Their effect is immediate: the gate is in
+// this process.
+func (t *task) network(change func(*settings)) error {
+	c := t.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Life == feed.Left {
+		return c.refusal()
+	}
+	c.gate.change(change)
+	c.shown()
+	return nil
+}
+
+func (t *task) cut(context.Context) error {
+	way := t.a.Way
+	if way == "" {
+		way = bothWays
+	}
+	return t.network(func(s *settings) { s.cut = way })
+}
+
+func (t *task) delay(context.Context) error {
+	return t.network(func(s *settings) { s.delay = time.Duration(t.a.MS * float64(time.Millisecond)) })
+}
+
+func (t *task) loseReply(context.Context) error {
+	return t.network(func(s *settings) { s.loseReply = true })
+}
+
+func (t *task) heal(context.Context) error {
+	return t.network(func(s *settings) { s.cut, s.delay, s.loseReply = "", 0, false })
+}
+
+func (t *task) hold(context.Context) error {
+	return t.network(func(s *settings) { s.hold = true })
+}
+
+func (t *task) breakpoint(context.Context) error {
+	return t.network(func(s *settings) { s.breakpoints = slices.Clone(t.a.Breakpoints) })
+}
+
+func (t *task) unhold(context.Context) error {
+	return t.network(func(s *settings) { s.hold, s.breakpoints = false, nil })
+}
+
+func (t *task) release(ctx context.Context) error { return t.decide(ctx, true) }
+func (t *task) drop(ctx context.Context) error    { return t.decide(ctx, false) }
+
+// matchTime is how long an action waits for a message that it could be about.
+const matchTime = 5 * time.Second
+
+// decide has a held message passed on or lost, and blocks until that was reported. The action is
+// recorded so that it can be played again, when messages have other IDs.
+func (t *task) decide(ctx context.Context, pass bool) error {
+	var h *held
+	switch {
+	case t.a.Message != 0:
+		var c *candidate
+		if h, c = t.in.heldMessage(t.a.Message, pass); h == nil {
+			return refused("message %d is not held: it was released or dropped, or its call has ended", t.a.Message)
+		}
+		t.a.On, t.a.Match, t.a.Message = c.name, h.kind, 0
+	default:
+		fits := func(m message) bool { return t.a.Match == "" || t.a.Match == m.kind }
+		waiting, cancel := context.WithTimeoutCause(ctx, matchTime, errNoneHeld)
+		defer cancel()
+		err := await(waiting, "a message is held", func() bool {
+			h = t.c.gate.decide(fits, pass)
+			return h != nil
+		})
+		switch {
+		case errors.Is(err, errNoneHeld) && t.a.Match == "":
+			return refused("no message of %s is held", t.c.name)
+		case errors.Is(err, errNoneHeld):
+			return refused("no message %q of %s is held", t.a.Match, t.c.name)
+		case err != nil:
+			return err
+		}
+	}
+	select {
+	case <-h.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var errNoneHeld = errors.New("none is held")
+
+// heldMessage decides about a held message, and returns it with its participant; nil if it is not
+// held.
+func (s *Sandbox) heldMessage(id int64, pass bool) (*held, *candidate) {
+	for _, c := range s.allCandidates() {
+		if h := c.gate.decide(func(m message) bool { return m.id == id }, pass); h != nil {
+			return h, c
+		}
+	}
+	return nil, nil
+}

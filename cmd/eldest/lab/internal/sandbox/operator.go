@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/transfer"
+)
+
+// What an operator does with etcd. The operator's network has no faults.
+
+// keysOf returns the participant's keys, the oldest first: a process that was killed may have left
+// one. Without a participant it is the action's key.
+func (t *task) keysOf(ctx context.Context) (found []*mvccpb.KeyValue, err error) {
+	kvs, _, err := t.in.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range kvs {
+		if t.c != nil && string(kv.Value) == t.c.name || t.c == nil && string(kv.Key) == t.a.Key {
+			found = append(found, kv)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case t.c == nil:
+		return nil, refused("there is no key %q in the queue", t.a.Key)
+	default:
+		return nil, refused("%s has no key: it is not queued now", t.c.name)
+	}
+}
+
+// deleteKey is seen by etcd, in which the key does not exist any more.
+func (t *task) deleteKey(ctx context.Context) error {
+	found, err := t.keysOf(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.in.field.Delete(ctx, string(found[0].Key), found[0].CreateRevision); err != nil {
+		return fmt.Errorf("delete %s: %w", found[0].Key, err)
+	}
+	t.in.queue.look()
+	return nil
+}
+
+// revokeLease is seen by etcd, in which the lease's key does not exist any more.
+func (t *task) revokeLease(ctx context.Context) error {
+	found, err := t.keysOf(ctx)
+	if err != nil {
+		return err
+	}
+	kv := found[0]
+	if kv.Lease == 0 {
+		return refused("%s is not bound to a lease", kv.Key)
+	}
+	err = t.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		if _, err := client.Revoke(ctx, clientv3.LeaseID(kv.Lease)); err != nil && !isGone(err) {
+			return err
+		}
+		return nil
+	})
+	if err == nil {
+		err = t.in.field.Gone(ctx, string(kv.Key), kv.CreateRevision)
+	}
+	if err != nil {
+		return fmt.Errorf("revoke the lease %x: %w", kv.Lease, err)
+	}
+	t.in.queue.look()
+	return nil
+}
+
+// isGone reports whether etcd answers that a lease does not exist: an earlier attempt, whose answer
+// was lost, may have revoked it.
+func isGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
+
+const (
+	// patience is how long a candidate may take to answer a request to requeue or to drain.
+	patience = 5 * time.Second
+	// drainTime is how long the leader may take to delete its key.
+	drainTime = 8 * time.Second
+)
+
+// transfer is seen in etcd: the participant has the oldest key.
+func (t *task) transfer(ctx context.Context) error {
+	found, err := t.keysOf(ctx)
+	if err != nil {
+		return err
+	}
+	target := string(found[len(found)-1].Key) // that of its newest process
+	result, err := transfer.To(ctx, transfer.Client(t.in.field.All), t.in.cfg.Election, target,
+		transfer.Options{Timeout: patience, Drain: drainTime})
+	t.in.queue.look()
+	var refusal *transfer.Refusal
+	if errors.As(err, &refusal) && !refusal.Unknown && len(result.Moved) == 0 {
+		return refused("%w", err)
+	}
+	return err
+}
+
+// compact is seen by a read at a revision that was compacted, which fails.
+func (t *task) compact(ctx context.Context) error {
+	return t.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		resp, err := client.Get(ctx, t.in.dataKey(), clientv3.WithCountOnly())
+		if err != nil {
+			return err
+		}
+		now := resp.Header.Revision
+		if now < 2 {
+			return nil // nothing was written yet
+		}
+		if _, err := client.Compact(ctx, now, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+			return err
+		}
+		_, err = client.Get(ctx, t.in.dataKey(), clientv3.WithRev(now-1))
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			return nil
+		case err == nil:
+			return fmt.Errorf("revision %d can still be read", now-1)
+		default:
+			return err
+		}
+	})
+}

@@ -1,0 +1,379 @@
+package sandbox
+
+import (
+	"math"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Three participants register, the oldest leads, and all that the page needs to show that is in the
+// log.
+func TestThreeParticipants(t *testing.T) {
+	t.Parallel()
+	s := open(t, DefaultTTL, feed.Eldest, feed.Eldest, feed.Eldest)
+	etcdtest.Eventually(t, func() bool { return len(s.order()) == 3 }, "three are queued")
+	order := s.order()
+	require.ElementsMatch(t, []string{"p1", "p2", "p3"}, order)
+	leader := s.places()[0]
+	s.eventually(0, "the oldest has won", func(e feed.Event) bool {
+		return reported(order[0], "won")(e) && e.Report.Token == leader.Create && e.Report.Key == leader.Key
+	})
+	s.eventually(0, "it is sure", reported(order[0], "sure"))
+	s.eventually(0, "its write is acknowledged", reported(order[0], "acked"))
+	for i, who := range order {
+		phase := []string{"leading", "waiting", "waiting"}[i]
+		s.eventually(0, who+" is "+phase, func(e feed.Event) bool { return reported(who, "phase")(e) && e.Report.Text == phase })
+		s.eventually(0, who+" has its lease", func(e feed.Event) bool {
+			return reported(who, "joined")(e) && e.Report.Lease == s.place(who).Lease
+		})
+		state := s.participant(who)
+		require.Equal(t, feed.ParticipantState{Kind: feed.Eldest, Life: feed.Running, Lives: 1, Pid: state.Pid, TTLMS: 5000}, state)
+		require.Positive(t, state.Pid)
+		place := s.place(who)
+		require.Equal(t, who, place.Value)
+		require.Equal(t, "jobs/"+place.Lease, place.Key)
+		require.GreaterOrEqual(t, place.Mod, place.Create)
+		require.False(t, place.Foreign)
+	}
+	s.eventually(0, "the time of a lease", func(e feed.Event) bool {
+		return e.Type == feed.Queue && len(e.Queue.Places) == 3 && e.Queue.Places[0].GrantedMS == 5000 && e.Queue.Places[0].LeftMS > 0 && e.Queue.Places[0].LeftMS <= 5000
+	})
+	s.eventually(0, "the observer", func(e feed.Event) bool {
+		return e.Type == feed.Observer && e.Observer.State == "led" && e.Observer.Token == leader.Create && e.Observer.Value == order[0]
+	})
+	members := s.eventually(0, "a leader of etcd and two followers", func(e feed.Event) bool {
+		return e.Type == feed.Members && len(e.Members) == 3 && slices.Equal(states(e), []string{memberFollows, memberFollows, memberLeads})
+	})
+	require.Positive(t, members.Members[0].RaftTerm)
+
+	sent := s.eventually(0, "its registration", func(e feed.Event) bool {
+		return e.Type == feed.Sent && e.Who == order[0] && e.Message.Method == "Txn" && e.Message.Kind == "request"
+	})
+	require.NotEmpty(t, sent.Message.Text)
+	require.Contains(t, string(sent.Message.Body), "success")
+	require.False(t, sent.Message.Renewal)
+	s.eventually(sent.Seq, "it has arrived", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == sent.Message.ID })
+	answer := s.eventually(sent.Seq, "its answer", func(e feed.Event) bool {
+		return e.Type == feed.Sent && e.Who == order[0] && e.Message.Call == sent.Message.Call && e.Message.Kind == "answer"
+	})
+	require.GreaterOrEqual(t, answer.Message.Revision, leader.Create)
+	renewal := s.eventually(0, "a renewal", func(e feed.Event) bool {
+		return e.Type == feed.Sent && e.Message.Method == "LeaseKeepAlive" && e.Message.Kind == "answer"
+	})
+	require.True(t, renewal.Message.Renewal)
+
+	info := s.Info()
+	require.Equal(t, "jobs", info.Election)
+	require.Len(t, info.Endpoints, 3)
+	require.True(t, info.Write)
+	for i, e := range s.events() {
+		require.EqualValues(t, i+1, e.Seq)
+		require.NotEqual(t, feed.Problem, e.Type, e.Error)
+	}
+}
+
+// states returns the states of the members, sorted.
+func states(e feed.Event) (all []string) {
+	for _, m := range e.Members {
+		all = append(all, m.State)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Each action on the process of a participant has its effect.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	// p4's lease expires once, and no other one before that on a busy machine.
+	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Herd, feed.Keeper, feed.Heartbeats)
+	require.True(t, alive(s.participant("p3").KeeperPid))
+	require.EqualValues(t, 1000, s.participant("p4").HeartbeatMS)
+
+	s.do(feed.Action{Do: feed.Resign, On: "p1"})
+	s.queued("p2", "p3", "p4", "p1")
+	s.eventually(0, "p2 leads", reported("p2", "won"))
+	s.do(feed.Action{Do: feed.Resign, On: "p2"}) // the herd's, which needs a new session
+	s.queued("p3", "p4", "p1", "p2")
+	s.do(feed.Action{Do: feed.Leave, On: "p2"})
+	s.queued("p3", "p4", "p1")
+	require.Equal(t, feed.Left, s.participant("p2").Life)
+
+	// The keeper revokes the lease of a process that was killed.
+	s.eventually(0, "p3 leads", reported("p3", "won"))
+	keeper := s.participant("p3").KeeperPid
+	s.do(feed.Action{Do: feed.Kill, On: "p3"})
+	require.Equal(t, feed.Dead, s.participant("p3").Life)
+	s.queued("p4", "p1")
+	etcdtest.Eventually(t, func() bool { return !alive(keeper) }, "the keeper has ended")
+	s.do(feed.Action{Do: feed.Restart, On: "p3"})
+	s.queued("p4", "p1", "p3")
+	require.Equal(t, 2, s.participant("p3").Lives)
+
+	// A leader with heartbeats that is stopped is suspended when it continues.
+	s.eventually(0, "p4 leads", reported("p4", "won"))
+	s.do(feed.Action{Do: feed.Stop, On: "p4"})
+	require.Equal(t, feed.Stopped, s.participant("p4").Life)
+	stopped, err := etcdtest.Stopped(s.participant("p4").Pid)
+	require.NoError(t, err)
+	require.True(t, stopped)
+	s.among("p1", "p3") // p1 has no heartbeats, so p4's lease expires
+	since := s.seq()
+	s.do(feed.Action{Do: feed.Continue, On: "p4"})
+	require.Equal(t, feed.Running, s.participant("p4").Life)
+	s.eventually(since, "p4 does not lead any more", reported("p4", "suspended", "ended"))
+	s.among("p1", "p3", "p4")
+
+	since = s.seq()
+	s.do(feed.Action{Do: feed.SetRule, On: "p3", Rule: participant.Guard})
+	left := s.eventually(since, "p3 leaves", reported("p3", "leaving"))
+	joined := s.eventually(left.Seq, "p3 comes back", reported("p3", "joined"))
+	for _, e := range s.events() {
+		entering := reported("p3", "phase")(e) && e.Report.Text == "entering"
+		require.False(t, entering && e.Seq > left.Seq && e.Seq < joined.Seq, "it leaves, and does not enter")
+	}
+	s.among("p1", "p3", "p4")
+	require.Equal(t, participant.Guard, s.participant("p3").Rule)
+	s.do(feed.Action{Do: feed.SetRule, On: "p3"})
+	require.Empty(t, s.participant("p3").Rule)
+	require.Equal(t, 4, s.participant("p3").Lives)
+
+	// A process that ends by itself is reported.
+	require.NoError(t, syscall.Kill(s.participant("p3").Pid, syscall.SIGKILL))
+	s.eventually(0, "a problem", func(e feed.Event) bool { return e.Type == feed.Problem })
+	require.Equal(t, feed.Dead, s.participant("p3").Life)
+}
+
+// Each action on the network of a participant has its effect.
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	// p1's lease expires once, and not before that on a busy machine.
+	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Eldest)
+	s.eventually(0, "p1 leads, and has written", reported("p1", "acked"))
+	of := func(who string, t feed.Type, kind string) func(feed.Event) bool {
+		return func(e feed.Event) bool {
+			if e.Type != t || e.Who != who {
+				return false
+			}
+			sent, ok := s.find(0, func(old feed.Event) bool { return old.Type == feed.Sent && old.Message.ID == e.Message.ID })
+			return ok && (kind == "" || sent.Message.Kind == kind)
+		}
+	}
+
+	since := s.seq()
+	s.do(feed.Action{Do: feed.LoseReply, On: "p1"})
+	require.True(t, s.participant("p1").LoseReply)
+	s.eventually(since, "the reply to a write is lost", of("p1", feed.Lost, "answer"))
+	s.eventually(since, "the outcome is unclear", reported("p1", "unclear"))
+	require.False(t, s.participant("p1").LoseReply)
+
+	since = s.seq()
+	s.do(feed.Action{Do: feed.Delay, On: "p2", MS: 100})
+	late := s.eventually(since, "a message is sent", func(e feed.Event) bool {
+		return e.Type == feed.Sent && e.Who == "p2" && e.Message.Kind == "request"
+	})
+	arrived := s.eventually(late.Seq, "it arrives", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == late.Message.ID })
+	require.GreaterOrEqual(t, arrived.AtMS-late.AtMS, 99.0)
+	s.do(feed.Action{Do: feed.Heal, On: "p2"})
+	require.Zero(t, s.participant("p2").DelayMS)
+
+	// A leader that is cut off stops before its successor leads.
+	since = s.seq()
+	s.do(feed.Action{Do: feed.Cut, On: "p1", Way: replies})
+	require.Equal(t, replies, s.participant("p1").Cut)
+	s.eventually(since, "a reply is lost", of("p1", feed.Lost, "answer"))
+	s.eventually(since, "p1 stops leading", reported("p1", "not sure"))
+	won := s.eventually(since, "p2 leads", reported("p2", "won"))
+	require.Less(t, s.newest(reported("p1", "sure")).AtMS, won.AtMS)
+	s.do(feed.Action{Do: feed.Heal, On: "p1"})
+	s.queued("p2", "p1")
+	require.Empty(t, s.participant("p1").Cut)
+}
+
+// Messages are held, and released or dropped, by their ID or their kind.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
+	s.eventually(0, "p1 leads, and has written", reported("p1", "acked"))
+	held := func(since int64, who, kind string) int64 {
+		t.Helper()
+		e := s.eventually(since, kind+" is held", func(e feed.Event) bool {
+			if e.Type != feed.Held || e.Who != who {
+				return false
+			}
+			sent, ok := s.find(0, func(old feed.Event) bool { return old.Type == feed.Sent && old.Message.ID == e.Message.ID })
+			return ok && sent.Message.Method+" "+sent.Message.Kind == kind
+		})
+		return e.Message.ID
+	}
+	became := func(how feed.Type, id int64) {
+		t.Helper()
+		_, ok := s.find(0, func(e feed.Event) bool { return e.Type == how && e.Message.ID == id })
+		require.True(t, ok, "%s %d", how, id)
+	}
+	since := s.seq()
+	s.do(feed.Action{Do: feed.Breakpoint, On: "p1", Breakpoints: []string{"Txn request"}})
+	require.Equal(t, []string{"Txn request"}, s.participant("p1").Breakpoints)
+	id := held(since, "p1", "Txn request") // a write of the leader
+	s.do(feed.Action{Do: feed.Release, Message: id})
+	became(feed.Delivered, id)
+	last := s.Done().Steps[len(s.Done().Steps)-1].Action
+	require.Equal(t, feed.Action{Do: feed.Release, On: "p1", Match: "Txn request"}, last)
+	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.Release, Message: id}), "is not held")
+
+	since = s.seq()
+	s.do(feed.Action{Do: feed.Drop, On: "p1", Match: "Txn request"}) // it waits for one
+	s.eventually(since, "it is lost", func(e feed.Event) bool { return e.Type == feed.Lost && e.Who == "p1" })
+
+	since = s.seq()
+	s.do(feed.Action{Do: feed.Hold, On: "p1"})
+	require.True(t, s.participant("p1").Hold)
+	id = held(since, "p1", "Txn request")
+	s.do(feed.Action{Do: feed.Unhold, On: "p1"})
+	require.False(t, s.participant("p1").Hold)
+	s.eventually(since, "it is released", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == id })
+}
+
+// What an operator does to keys and leases, and to the cluster.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest, feed.Eldest)
+	s.do(feed.Action{Do: feed.DeleteKey, On: "p1"})
+	s.queued("p2", "p3", "p1")
+	// It campaigns with the lease that does not exist once or twice, and then with another one.
+	before, since := s.place("p3").Lease, s.seq()
+	s.do(feed.Action{Do: feed.RevokeLease, On: "p3"})
+	s.queued("p2", "p1", "p3")
+	require.NotEqual(t, before, s.place("p3").Lease)
+	tries := slices.DeleteFunc(s.events(), func(e feed.Event) bool { return e.Seq <= since || !reported("p3", "joined")(e) })
+	require.LessOrEqual(t, len(tries), 3)
+
+	// Its request key is written a moment after its key.
+	etcdtest.Eventually(t, func() bool { return s.Do(s.ctx, feed.Action{Do: feed.Transfer, On: "p3"}) == nil }, "a transfer to p3")
+	s.eventually(0, "p3 leads", reported("p3", "won"))
+	s.queued("p3", "p1", "p2")
+	err := s.Do(s.ctx, feed.Action{Do: feed.Transfer, On: "p3"})
+	require.ErrorIs(t, err, feed.ErrRefused)
+
+	// A key that belongs to no participant.
+	orphan := keys.Candidate("jobs", 7)
+	require.NoError(t, etcdtest.Err(s.field.All.Put(s.ctx, orphan, "nobody")))
+	s.queued("p3", "p1", "p2", "")
+	s.do(feed.Action{Do: feed.DeleteKey, Key: orphan})
+	s.queued("p3", "p1", "p2")
+
+	s.do(feed.Action{Do: feed.Compact})
+	is := func(want ...string) {
+		t.Helper()
+		etcdtest.Eventually(t, func() bool {
+			var now []string
+			for _, m := range s.newest(func(e feed.Event) bool { return e.Type == feed.Members }).Members {
+				now = append(now, m.State)
+			}
+			return slices.Equal(now, want)
+		}, "the members are %v", want)
+	}
+	s.do(feed.Action{Do: feed.MoveLeader, Member: 0})
+	is(memberLeads, memberFollows, memberFollows)
+	s.do(feed.Action{Do: feed.MoveLeader, Member: 1})
+	is(memberFollows, memberLeads, memberFollows)
+	s.do(feed.Action{Do: feed.MemberStop, Member: 0})
+	is(memberStopped, memberLeads, memberFollows)
+	s.do(feed.Action{Do: feed.MemberKill, Member: 2})
+	is(memberStopped, memberUnknown, memberDown)
+	s.do(feed.Action{Do: feed.MemberContinue, Member: 0})
+	s.do(feed.Action{Do: feed.MemberRestart, Member: 2})
+	etcdtest.Eventually(t, func() bool {
+		return slices.Equal(states(s.newest(func(e feed.Event) bool { return e.Type == feed.Members })), []string{memberFollows, memberFollows, memberLeads})
+	}, "all members serve")
+	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.MemberContinue, Member: 2}), "only a stopped member")
+}
+
+// What makes no sense is refused, says what to do, and is not played again.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, DefaultTTL, feed.Concurrency)
+	s.do(feed.Action{Do: feed.Kill, On: "p1"})
+	steps := len(s.Done().Steps)
+	for want, a := range map[string]feed.Action{
+		"unknown action":                 {Do: "dance"},
+		"existing cluster":               {Do: feed.Evict, Key: "k"},
+		"unknown action \"play\"":        {Do: feed.Play},
+		"p1 is dead: restart it first":   {Do: feed.Stop, On: "p1"},
+		"p1 is dead":                     {Do: feed.Kill, On: "p1"},
+		"no participant \"p2\"":          {Do: feed.Hold, On: "p2"},
+		"needs a participant":            {Do: feed.Resign},
+		"needs a message":                {Do: feed.Release},
+		"unknown kind of participant":    {Do: feed.Add, Kind: "raft"},
+		"cannot be taken out":            {Do: feed.Add, Kind: feed.Herd, Rule: participant.Majority},
+		"of the kind concurrency":        {Do: feed.SetRule, On: "p1", Rule: participant.Majority},
+		"unknown rule":                   {Do: feed.SetRule, On: "p1", Rule: "gravity"},
+		"unknown way":                    {Do: feed.Cut, On: "p1", Way: "sideways"},
+		"a delay of -1 ms":               {Do: feed.Delay, On: "p1", MS: -1},
+		"a delay of NaN ms":              {Do: feed.Delay, On: "p1", MS: math.NaN()},
+		"unknown kind of messages":       {Do: feed.Breakpoint, On: "p1", Breakpoints: []string{"Txn letter"}},
+		"33 breakpoints":                 {Do: feed.Breakpoint, On: "p1", Breakpoints: make([]string, 33)},
+		"there is no member 3":           {Do: feed.MemberKill, Member: 3},
+		"m1 is running: kill it first":   {Do: feed.MemberRestart},
+		"no key \"jobs/1\" in the queue": {Do: feed.DeleteKey, Key: "jobs/1"},
+		"message 99 is not held":         {Do: feed.Drop, Message: 99},
+		"no message of p1 is held":       {Do: feed.Drop, On: "p1"},
+	} {
+		err := s.Do(s.ctx, a)
+		require.ErrorIs(t, err, feed.ErrRefused, want)
+		require.ErrorContains(t, err, want)
+		acted := s.newest(func(e feed.Event) bool { return e.Type == feed.Acted })
+		require.Equal(t, a.Do, acted.Action.Do)
+		require.Equal(t, err.Error(), acted.Error)
+	}
+	require.Len(t, s.Done().Steps, steps)
+
+	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Eldest}}
+	on := func(who string) feed.Step { return feed.Step{Action: feed.Action{Do: feed.Kill, On: who}} }
+	after := func(ms float64) feed.Step { return feed.Step{AfterMS: ms, Action: add.Action} }
+	for want, steps := range map[string][]feed.Step{
+		"501 steps":              make([]feed.Step, 501),
+		"step 1: not done":       {{}},
+		"step 1: there is no":    {on("p1"), add},
+		"step 2: there is no":    {add, on("p01")},
+		"messages have other":    {add, {Action: feed.Action{Do: feed.Drop, Message: 3}}},
+		"-1 ms after":            {after(-1)},
+		"takes longer than 10m":  {after(400_000), after(400_000)},
+		"NaN ms after":           {after(math.NaN())},
+		"unknown action \"reset": {{Action: feed.Action{Do: feed.Reset}}},
+	} {
+		err := s.Play(s.ctx, feed.Scenario{Steps: steps})
+		require.ErrorIs(t, err, feed.ErrRefused, want)
+		require.ErrorContains(t, err, want)
+	}
+	require.Equal(t, feed.Dead, s.participant("p1").Life, "nothing has begun")
+}
+
+func TestInvalid(t *testing.T) {
+	fine := Config{Participant: func() *exec.Cmd { return nil }}
+	require.NoError(t, fine.Check())
+	for name, change := range map[string]func(*Config){
+		"no command":      func(c *Config) { c.Participant = nil },
+		"two members":     func(c *Config) { c.Members = 2 },
+		"a short TTL":     func(c *Config) { c.TTL = time.Second },
+		"a long TTL":      func(c *Config) { c.TTL = time.Hour },
+		"half a second":   func(c *Config) { c.TTL = 2500 * time.Millisecond },
+		"a directory":     func(c *Config) { c.Election = "a/b" },
+		"an unknown kind": func(c *Config) { c.Start = []feed.Kind{"raft"} },
+		"too many":        func(c *Config) { c.Start = make([]feed.Kind, MostParticipants+1) },
+	} {
+		cfg := fine
+		change(&cfg)
+		_, err := Open(t.Context(), cfg)
+		require.ErrorIs(t, err, ErrInvalid, name)
+	}
+}
