@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.Parallel(5) // each keeps half a CPU busy
+	etcdtest.Parallel(8) // each keeps a third of a CPU busy
 	cleanup := func(code int) {
 		if path, err := binary(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path)) // it is in the temporary directory
