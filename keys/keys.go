@@ -25,10 +25,19 @@ func Check(name string) error {
 		return fmt.Errorf("%w: the election's name has %d bytes, at most %d are allowed",
 			eldest.ErrInvalid, len(name), MaxName)
 	case strings.Contains(name, separator):
-		return fmt.Errorf("%w: the election's name %q contains '/', so its keys would nest with those of another election; "+
-			"use a name without it and put the directory into a namespace", eldest.ErrInvalid, name)
+		return fmt.Errorf("%w: the election's name %s contains '/', so its keys would nest with those of another election; "+
+			"use a name without it and put the directory into a namespace", eldest.ErrInvalid, quoted(name))
 	}
 	return nil
+}
+
+// quoted quotes the beginning of a name that is not valid: what is quoted may be four times as long.
+func quoted(name string) string {
+	const most = 300
+	if len(name) > most {
+		return fmt.Sprintf("%q…", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
 }
 
 // Prefix returns the prefix of every candidate key of the election. name must have passed Check.

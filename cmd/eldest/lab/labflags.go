@@ -170,7 +170,16 @@ func (f *labFlags) takeScenario() error {
 	f.scenario = &feed.Scenario{}
 	body := json.NewDecoder(bytes.NewReader(data))
 	body.DisallowUnknownFields()
-	if err := body.Decode(f.scenario); err != nil {
+	err = body.Decode(f.scenario)
+	if err == nil {
+		if _, more := body.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more than one JSON value")
+		}
+	}
+	if err == nil {
+		err = f.scenario.Check() // of null, too: it has no steps
+	}
+	if err != nil {
 		return cli.Usagef("--play %s is no scenario, as the page copies it: %w", cli.Printable(f.play), err)
 	}
 	return nil

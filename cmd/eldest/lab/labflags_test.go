@@ -92,7 +92,7 @@ func TestScenarioOfLab(t *testing.T) {
 	scenario, err := taken(`{"name":"n","steps":[{"after_ms":5,"do":"kill","on":"p1"}]}`)
 	require.NoError(t, err)
 	require.Equal(t, &feed.Scenario{Name: "n", Steps: []feed.Step{{AfterMS: 5, Action: feed.Action{Do: feed.Kill, On: "p1"}}}}, scenario)
-	for _, text := range []string{"", "kill p1", `[]`, `{"steps":[{"whom":"p1"}]}`, `{"steps":1}`} {
+	for _, text := range []string{"", "kill p1", `[]`, `{"steps":[{"whom":"p1"}]}`, `{"steps":1}`, "null", `{}`, `{"steps":[{"do":"kill"}]} x`, `{"steps":[{"do":"kill"}]}{}`} {
 		require.ErrorContains(t, etcdtest.Err(taken(text)), "is no scenario", text)
 	}
 	require.ErrorContains(t, etcdtest.Err(taken(strings.Repeat(" ", maxScenario+1))), "more than")

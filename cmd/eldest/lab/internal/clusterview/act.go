@@ -25,6 +25,12 @@ const maxDone = 1000
 // Do evicts a candidate, or transfers leadership to one. Everything else is refused, and all of it
 // without Config.Write.
 func (v *View) Do(ctx context.Context, a feed.Action) error {
+	if err := a.Check(); err != nil {
+		return refused("%s", err)
+	}
+	if a.Do == feed.Reset { // like Play, for the page it would be a beginning
+		return refused("an existing cluster cannot be reset")
+	}
 	err := v.do(ctx, a)
 	event := feed.Event{Type: feed.Acted, Action: &a}
 	if err != nil {

@@ -24,7 +24,9 @@
 //
 // # Not guaranteed
 //
-// Completeness: at most 1,000 elections, and of a queue the first 100 candidates, are shown. Time: a
+// Completeness: at most 1,000 elections, and of a queue the first 100 candidates, are shown, and no
+// election whose name is not UTF-8, or whose directory is longer than keys.MaxName; of other keys, the
+// first 256 bytes. New values of keys are shown ten times a second at most. Time: a
 // lease's time left is in whole seconds, rounded down, and seconds old if there are many leases. After
 // a compaction, or an interrupted watch, the keys are read again: what happened in between is not
 // shown. A member of etcd that is none of the endpoints is not shown.

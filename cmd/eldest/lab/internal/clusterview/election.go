@@ -2,9 +2,13 @@ package clusterview
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -22,10 +26,13 @@ type election struct {
 	name     string // as it is shown, with its directory
 	revision int64
 	places   []place
+	// announced is when its queue was added to the log.
+	announced time.Time
 }
 
 // place is one key.
 type place struct {
+	// key is as it is shown: see shownKey.
 	key         string
 	create, mod int64
 	lease       int64
@@ -38,12 +45,36 @@ type place struct {
 // maxPlaces is how many places of a queue are shown.
 const maxPlaces = 100
 
-func newPlace(election string, kv *mvccpb.KeyValue) place {
+const (
+	// maxDirectory is the longest directory of an election that is shown, in bytes. So a candidate's key
+	// has a bounded length as well.
+	maxDirectory = keys.MaxName
+	// maxForeign is the longest foreign key that is shown whole.
+	maxForeign = 256
+)
+
+// shownKey returns a key as it is shown: that of a candidate whole, so that actions can name it. Of a
+// foreign one that is long, or no text, it is the beginning, and a hash that tells it from others.
+func shownKey(key string, foreign bool) string {
+	if !foreign || len(key) <= maxForeign && utf8.ValidString(key) {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return fmt.Sprintf("%s... (%d bytes, %x)", strings.ToValidUTF8(key[:min(len(key), maxForeign)], "?"), len(key), sum[:6])
+}
+
+// isForeign reports whether a key in an election's range is no candidate's.
+func isForeign(election, key string) bool {
 	directory, name := split(election)
-	_, err := keys.Parse(name, strings.TrimPrefix(string(kv.Key), directory))
+	_, err := keys.Parse(name, strings.TrimPrefix(key, directory))
+	return err != nil || !utf8.ValidString(key)
+}
+
+func newPlace(election string, kv *mvccpb.KeyValue) place {
+	foreign := isForeign(election, string(kv.Key))
 	p := place{
-		key: string(kv.Key), create: kv.CreateRevision, mod: kv.ModRevision, lease: kv.Lease,
-		value: operate.ShownValue(kv.Value), foreign: err != nil,
+		key: shownKey(string(kv.Key), foreign), create: kv.CreateRevision, mod: kv.ModRevision, lease: kv.Lease,
+		value: operate.ShownValue(kv.Value), foreign: foreign,
 	}
 	p.who = p.value
 	if node, ok := operate.NodeOf(kv.Value); ok && node.NodeID != "" {
@@ -57,20 +88,22 @@ func older(a, b place) int {
 	return cmp.Or(cmp.Compare(a.create, b.create), strings.Compare(a.key, b.key))
 }
 
-// put adds a key, or a new value of it.
-func (e *election) put(kv *mvccpb.KeyValue) {
+// put adds a key, or a new value of it, and reports whether it is new.
+func (e *election) put(kv *mvccpb.KeyValue) (added bool) {
 	p := newPlace(e.name, kv)
 	at, present := slices.BinarySearchFunc(e.places, p, older)
 	if present {
 		e.places[at] = p
-		return
+		return false
 	}
 	e.places = slices.Insert(e.places, at, p)
+	return true
 }
 
 // remove deletes a key; the event has only its name.
 func (e *election) remove(key string) {
-	e.places = slices.DeleteFunc(e.places, func(p place) bool { return p.key == key })
+	shown := shownKey(key, isForeign(e.name, key))
+	e.places = slices.DeleteFunc(e.places, func(p place) bool { return p.key == shown })
 }
 
 // listed returns the election's line in the list of elections.
@@ -139,6 +172,7 @@ func named(key string) (shown string, lease int64, ok bool) {
 	}
 	shown = key[:at]
 	directory, name := split(shown)
-	ok = keys.Check(name) == nil && !strings.HasSuffix(directory, requests) && !strings.HasSuffix(shown, heartbeats)
+	ok = keys.Check(name) == nil && len(directory) <= maxDirectory && utf8.ValidString(shown) &&
+		!strings.HasSuffix(directory, requests) && !strings.HasSuffix(shown, heartbeats)
 	return shown, lease, ok
 }

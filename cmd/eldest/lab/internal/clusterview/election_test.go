@@ -1,14 +1,18 @@
 package clusterview
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/identity"
@@ -32,9 +36,15 @@ func TestElectionOf(t *testing.T) {
 		{"svc/7fffffffffffffff", math.MaxInt64, "svc"},
 		{"prod/a/svc/2a", 0x2a, "prod/a/svc"},
 		{"/svc/2a", 0x2a, "/svc"},
-		{"a\xff/2a", 0x2a, "a\xff"},
 		{"prod/eldest/request/2a", 0x2a, "prod/eldest/request"},
 
+		{strings.Repeat("n", 1024) + "/2a", 0x2a, strings.Repeat("n", 1024)},
+		{strings.Repeat("d", 1023) + "/svc/2a", 0x2a, strings.Repeat("d", 1023) + "/svc"},
+
+		{strings.Repeat("n", 1025) + "/2a", 0x2a, ""},
+		{strings.Repeat("d", 1024) + "/svc/2a", 0x2a, ""},
+		{"a\xff/2a", 0x2a, ""},
+		{"\xff/svc/2a", 0x2a, ""},
 		{"svc/2a", 0, ""},    // put by hand
 		{"svc/2a", 0x2b, ""}, // attached to another lease
 		{"svc/2A", 0x2a, ""},
@@ -130,6 +140,70 @@ func TestLimits(t *testing.T) {
 	v.elections["e0000"].remove("e0000/2a")
 	require.True(t, v.room(e.name), "one without a candidate is dropped for it")
 	require.Len(t, v.elections, maxElections-1)
+}
+
+// A long key, and one that is no text, is foreign: it is shown shortened, and can be told from others.
+func TestForeignKeys(t *testing.T) {
+	e := &election{name: "svc"}
+	long := "svc/" + strings.Repeat("x", 1<<20)
+	require.True(t, e.put(kv(long, 0, 1, "")))
+	require.True(t, e.put(kv(long+"y", 0, 1, "")))
+	require.True(t, e.put(kv("svc/\xff", 0, 1, "")))
+	require.True(t, e.put(kv("svc/2a", 0x2a, 2, "")))
+	require.False(t, e.put(kv(long, 0, 1, "again")))
+	names := map[string]bool{}
+	for _, p := range e.places {
+		require.Less(t, len(p.key), 2*maxForeign)
+		require.True(t, utf8.ValidString(p.key))
+		require.Equal(t, p.key != "svc/2a", p.foreign)
+		names[p.key] = true
+	}
+	require.Len(t, names, 4)
+	for _, key := range []string{long, "svc/\xff", long + "y"} {
+		n := len(e.places)
+		e.remove(key)
+		require.Len(t, e.places, n-1)
+	}
+	require.Equal(t, "svc/2a", e.places[0].key)
+}
+
+// New values are shown ten times a second at most; candidates that come and go, always.
+func TestNewValuesAreShownLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &election{name: "svc"}
+		v := &View{elections: map[string]*election{"svc": e}, late: map[*election]bool{}, log: feed.NewLog()}
+		put := func(key string, lease, create, mod int64) {
+			k := kv(key, lease, create, "")
+			k.ModRevision = mod
+			v.apply(mod, []*clientv3.Event{{Type: clientv3.EventTypePut, Kv: k}})
+		}
+		shown := func() (revisions []int64) {
+			events, err := v.log.After(t.Context(), 0, 100)
+			require.NoError(t, err)
+			for _, e := range events {
+				revisions = append(revisions, e.Queue.Revision)
+			}
+			return revisions
+		}
+		put("svc/2a", 0x2a, 1, 1)
+		for mod := int64(2); mod < 10; mod++ {
+			put("svc/2a", 0x2a, 1, mod)
+		}
+		put("svc/2b", 0x2b, 10, 10)
+		put("svc/2b", 0x2b, 10, 11)
+		require.Equal(t, []int64{1, 10}, shown())
+		ctx, cancel := context.WithCancel(t.Context())
+		go v.catchUp(ctx)
+		time.Sleep(often + time.Millisecond)
+		require.Equal(t, []int64{1, 10, 11}, shown())
+		cancel()
+		synctest.Wait()
+		put("svc/2b", 0x2b, 10, 12)
+		require.Equal(t, []int64{1, 10, 11}, shown())
+		time.Sleep(often)
+		put("svc/2b", 0x2b, 10, 13)
+		require.Equal(t, []int64{1, 10, 11, 13}, shown())
+	})
 }
 
 func TestEndpointsShowNoPassword(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,16 +87,45 @@ func (v *View) once(ctx context.Context) error {
 func (v *View) reset(found []*election) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	before := maps.Clone(v.elections)
 	clear(v.elections)
+	clear(v.late)
 	for _, e := range found {
 		v.elections[e.name] = e
-		v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+		v.showQueue(e)
+		delete(before, e.name)
+	}
+	for name := range before {
+		v.log.ForgetQueue(name)
 	}
 	v.announceNow()
 }
 
-// change applies the events of a watch, and shows the queues that each revision has changed, so that
-// every leader is shown.
+// showQueue adds the queue of an election to the log. The caller holds mu.
+func (v *View) showQueue(e *election) {
+	e.announced = time.Now()
+	delete(v.late, e)
+	v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+}
+
+// often is the time between two events of a queue at least in which neither its order nor its
+// members have changed.
+const often = 100 * time.Millisecond
+
+// catchUp shows the queues whose newest state came too soon after another one, until ctx ends.
+func (v *View) catchUp(ctx context.Context) {
+	for ctx.Err() == nil {
+		sleep(ctx, often)
+		v.mu.Lock()
+		for e := range v.late {
+			v.showQueue(e)
+		}
+		v.mu.Unlock()
+	}
+}
+
+// change applies the events of a watch, and shows the queues whose order or members a revision has
+// changed, so that every leader is shown.
 func (v *View) change(ctx context.Context, events []*clientv3.Event) error {
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -129,7 +159,7 @@ func (v *View) discover(ctx context.Context, events []*clientv3.Event) error {
 		}
 		v.mu.Lock()
 		v.elections[name] = e
-		v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+		v.showQueue(e)
 		v.mu.Unlock()
 	}
 	return nil
@@ -148,6 +178,8 @@ func (v *View) room(name string) bool {
 	for other, e := range v.elections {
 		if len(e.places) == 0 {
 			delete(v.elections, other)
+			delete(v.late, e)
+			v.log.ForgetQueue(other)
 			dropped = true
 			break
 		}
@@ -164,32 +196,35 @@ func (v *View) room(name string) bool {
 func (v *View) apply(revision int64, events []*clientv3.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var changed []*election
+	changed := map[*election]bool{} // whether more than the values of keys has changed
 	for _, event := range events {
 		for _, e := range v.around(string(event.Kv.Key)) {
 			if e.revision >= revision { // it was read after this
 				continue
 			}
+			moved := true
 			if event.Type == clientv3.EventTypeDelete {
 				e.remove(string(event.Kv.Key))
 			} else {
-				e.put(event.Kv)
+				moved = e.put(event.Kv)
 			}
-			if !slices.Contains(changed, e) {
-				changed = append(changed, e)
-			}
+			changed[e] = changed[e] || moved
 		}
 	}
-	for _, e := range changed {
+	for e, moved := range changed {
 		e.revision = revision
-		v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+		if moved || time.Since(e.announced) >= often {
+			v.showQueue(e)
+		} else {
+			v.late[e] = true
+		}
 	}
 }
 
 // around returns the elections in whose range a key is: more than one, if their names nest. The caller
 // holds mu.
 func (v *View) around(key string) (all []*election) {
-	for at := range len(key) {
+	for at := range min(len(key), maxDirectory+keys.MaxName+1) { // no name is longer
 		if key[at] != '/' {
 			continue
 		}

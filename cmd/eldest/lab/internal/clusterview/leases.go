@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
 // leases are the leases whose time left is known.
@@ -139,7 +138,7 @@ func (v *View) show(answers leases) {
 			_, is := answers[p.lease]
 			return was || is
 		}) {
-			v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+			v.showQueue(e)
 		}
 	}
 }

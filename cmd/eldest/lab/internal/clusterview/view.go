@@ -45,7 +45,9 @@ type View struct {
 	// mu also orders the events of states: they are added while it is held.
 	mu        sync.Mutex
 	elections map[string]*election
-	leases    leases
+	// late are the elections whose newest queue is not in the log yet.
+	late   map[*election]bool
+	leases leases
 	// list is the newest list of elections that was added to the log.
 	list []feed.ElectionState
 	// reported are the problems that were reported, with the time of the newest report.
@@ -70,7 +72,7 @@ func New(cfg Config) (*View, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	v := &View{
 		cfg: cfg, log: feed.NewLog(), stop: stop,
-		elections: map[string]*election{}, leases: leases{}, reported: map[string]time.Time{},
+		elections: map[string]*election{}, late: map[*election]bool{}, leases: leases{}, reported: map[string]time.Time{},
 		done: feed.Scenario{Steps: []feed.Step{}},
 	}
 	var replacements []string
@@ -79,7 +81,7 @@ func New(cfg Config) (*View, error) {
 		replacements = append(replacements, endpoint, withoutUser(endpoint))
 	}
 	v.plain = strings.NewReplacer(replacements...)
-	for _, work := range []func(context.Context){v.follow, v.announce, v.pollLeases, v.pollMembers} {
+	for _, work := range []func(context.Context){v.follow, v.announce, v.catchUp, v.pollLeases, v.pollMembers} {
 		v.running.Go(func() { work(ctx) })
 	}
 	return v, nil

@@ -300,6 +300,22 @@ func TestOtherActionsAreRefused(t *testing.T) {
 		_, err := p.does(a)
 		require.ErrorIs(t, err, feed.ErrRefused, "%+v", a)
 	}
+	_, _, _, before := p.received()
+	for _, a := range []feed.Action{{Do: feed.Play}, {Do: feed.Reset}, {Do: feed.Evict, Key: strings.Repeat("x", 5000)}} {
+		require.ErrorIs(t, p.Do(t.Context(), a), feed.ErrRefused, "%.20v", a)
+	}
+	_, err := p.does(feed.Action{Do: feed.Kill})
+	require.ErrorIs(t, err, feed.ErrRefused)
+	acts := func(all []feed.Event) (n int) {
+		for _, e := range all {
+			if e.Type == feed.Acted {
+				n++
+			}
+		}
+		return n
+	}
+	_, _, _, after := p.received()
+	require.Equal(t, acts(before)+1, acts(after), "these have no event")
 	require.ErrorIs(t, p.Play(t.Context(), feed.Scenario{Steps: []feed.Step{{Action: feed.Action{Do: feed.Evict}}}}), feed.ErrRefused)
 	require.NotNil(t, p.Done().Steps)
 	require.Empty(t, p.Done().Steps)

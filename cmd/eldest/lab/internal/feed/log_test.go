@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,65 @@ func TestLogForgetsOnlyOldStates(t *testing.T) {
 		require.Equal(t, seq+1, events[0].Seq)
 		seq = events[len(events)-1].Seq
 	}
+}
+
+// Large events are dropped earlier, but never the newest one.
+func TestLogIsBoundedInBytes(t *testing.T) {
+	l := NewLog()
+	for n := range int64(40) {
+		body := make([]byte, mostBytes/10)
+		l.Add(Event{Type: Sent, Message: &MessageState{ID: n, Body: body}})
+		l.mu.Lock()
+		require.LessOrEqual(t, l.bytes, mostBytes)
+		l.mu.Unlock()
+	}
+	events, err := l.After(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(events), 8)
+	require.LessOrEqual(t, len(events), 9)
+	l.Add(Event{Type: Problem, Error: strings.Repeat("x", 2*mostBytes)})
+	events, err = l.After(t.Context(), 0, 100)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+}
+
+// What is not there any more is not among the newest states.
+func TestLogForgets(t *testing.T) {
+	l := NewLog()
+	queue := func(election string) { l.Add(Event{Type: Queue, Queue: &QueueState{Election: election}}) }
+	participant := func(who string, life Life) {
+		l.Add(Event{Type: Participant, Who: who, Participant: &ParticipantState{Life: life}})
+	}
+	flood := func() {
+		for n := range 2 * Capacity {
+			l.Add(problem(n))
+		}
+	}
+	states := func() (names []string) {
+		events, err := l.After(t.Context(), 0, 1)
+		require.NoError(t, err)
+		for _, e := range events[:len(events)-1] {
+			names = append(names, stateOf(e))
+		}
+		return names
+	}
+	queue("b")
+	queue("a")
+	queue("c")
+	participant("p1", Running)
+	participant("p2", Running)
+	participant("p2", Left)
+	l.ForgetQueue("c")
+	l.ForgetQueue("b")
+	queue("b") // it is shown again
+	flood()
+	require.Equal(t, []string{"queue a", "participant p1", "queue b"}, states(), "the oldest first")
+	require.Empty(t, l.forgotten)
+	participant("p1", Left)
+	l.ForgetQueue("a")
+	flood()
+	require.Equal(t, []string{"queue b"}, states())
+	require.Empty(t, l.forgotten)
 }
 
 // After blocks until there is an event, or ctx ends; meanwhile, and a moment longer, the log is read.

@@ -10,7 +10,7 @@
 //	POST /do            a feed.Action
 //	POST /play          a feed.Scenario
 //
-// The events come in messages of up to 2,000 each: the id of a message is the Seq of its last event,
+// The events come in messages of up to 2,000 each, and about 1 MB: the id of a message is the Seq of its last event,
 // its data is a JSON array. A stream begins after the header Last-Event-ID or, if there is none, the
 // query's "after". A POST is answered with {}, or with {"error": "..."}: 409 if the action was
 // refused, 500 if it failed, another 4xx if the request was wrong.

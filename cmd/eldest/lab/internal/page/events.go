@@ -17,6 +17,8 @@ const (
 	gathering = 50 * time.Millisecond
 	// mostEvents is the maximum number of new events in a message.
 	mostEvents = 2000
+	// mostBytes is about how many bytes of JSON a message has at most.
+	mostBytes = 1 << 20
 	// keepAlive is the time between two messages at most.
 	keepAlive = 10 * time.Second
 )
@@ -31,6 +33,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
 	// send writes a message. A client that does not read is disconnected: it connects again, and
 	// gets what it has missed.
 	send := func(message []byte) error {
@@ -47,19 +52,18 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	for {
 		events, err := gather(r.Context(), s.source.Log(), seq)
-		message := []byte(": nothing new\n\n")
 		switch {
-		case err == nil:
-			seq = events[len(events)-1].Seq
-			message, err = messageOf(seq, events)
-			if err != nil {
-				return
-			}
 		case r.Context().Err() != nil:
 			return
-		}
-		if send(message) != nil {
+		case err != nil && send([]byte(": nothing new\n\n")) != nil:
 			return
+		}
+		for len(events) > 0 {
+			message, n, err := messageOf(events)
+			if err != nil || send(message) != nil {
+				return
+			}
+			seq, events = events[n-1].Seq, events[n:]
 		}
 	}
 }
@@ -98,13 +102,22 @@ func gather(ctx context.Context, log *feed.Log, seq int64) ([]feed.Event, error)
 	return log.After(ctx, seq, mostEvents) // returns at once
 }
 
-// messageOf renders a message. JSON has no line ends within strings, so that it is one line.
-func messageOf(seq int64, events []feed.Event) ([]byte, error) {
-	data, err := json.Marshal(events)
-	if err != nil {
-		return nil, err
+// messageOf renders a message of the first n events: all, or as many as mostBytes permits, but at
+// least one. JSON has no line ends within strings, so that it is one line.
+func messageOf(events []feed.Event) (message []byte, n int, err error) {
+	var data bytes.Buffer
+	for ; n < len(events); n++ {
+		one, err := json.Marshal(events[n])
+		if err != nil {
+			return nil, 0, err
+		}
+		if n > 0 && data.Len()+len(one) > mostBytes {
+			break
+		}
+		if n > 0 {
+			data.WriteByte(',')
+		}
+		data.Write(one)
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "id: %d\ndata: %s\n\n", seq, data)
-	return b.Bytes(), nil
+	return fmt.Appendf(nil, "id: %d\ndata: [%s]\n\n", events[n-1].Seq, data.Bytes()), n, nil
 }

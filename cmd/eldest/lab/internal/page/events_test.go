@@ -115,6 +115,24 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// Large events come in several messages, each with one at least.
+func TestStreamOfLargeEvents(t *testing.T) {
+	s := serve(t)
+	for _, bytes := range []int{10, mostBytes / 2, mostBytes / 3, mostBytes / 3, 2 * mostBytes, 10} {
+		s.log.Add(problem(strings.Repeat("x", bytes)))
+	}
+	messages, _ := s.stream("", nil)
+	var ends []int64
+	for len(ends) == 0 || ends[len(ends)-1] < 6 {
+		ends = append(ends, next(t, messages).id)
+	}
+	require.Equal(t, []int64{3, 4, 5, 6}, ends)
+
+	got, text := s.ask(http.MethodHead, "/events", "", nil)
+	require.Equal(t, http.StatusOK, got.code)
+	require.Empty(t, text, "HEAD has no stream")
+}
+
 // Two pages at a time get the same events.
 func TestStreamsConcurrentSafe(t *testing.T) {
 	s := serve(t)

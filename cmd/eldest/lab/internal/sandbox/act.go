@@ -26,6 +26,8 @@ type task struct {
 	a feed.Action
 	// c is the participant on which it is done; nil for other actions.
 	c *candidate
+	// once means that the action cannot be played again, and so is not recorded.
+	once bool
 }
 
 // subject is what an action is done to.
@@ -77,8 +79,16 @@ var deeds = map[string]deed{
 	feed.Compact:        {other, nil, (*task).compact},
 }
 
+// asking are the actions that ask etcd. Without a member they cannot succeed.
+var asking = map[string]bool{
+	feed.DeleteKey: true, feed.RevokeLease: true, feed.Transfer: true, feed.Compact: true,
+}
+
 // Do implements feed.Source.
 func (s *Sandbox) Do(ctx context.Context, a feed.Action) error {
+	if err := a.Check(); err != nil {
+		return refused("%w", err)
+	}
 	if a.Do == feed.Reset {
 		return s.reset(ctx, a)
 	}
@@ -96,7 +106,7 @@ func (s *Sandbox) do(ctx context.Context, a feed.Action) error {
 	defer e.actions.Done()
 	t := &task{in: s, a: a}
 	err = t.carryOut(ctx, e)
-	if !errors.Is(err, feed.ErrRefused) {
+	if !errors.Is(err, feed.ErrRefused) && !t.once {
 		e.record(at, t.a)
 	}
 	s.acted(at, a, err)
@@ -117,6 +127,9 @@ func (t *task) carryOut(ctx context.Context, e *era) error {
 		if t.c == nil {
 			return refused("there is no participant %q", t.a.On)
 		}
+	}
+	if asking[t.a.Do] && t.in.members.running() == 0 {
+		return refused("%w: restart one", errNoMember)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, effectTime, errTooLong)
 	defer cancel()

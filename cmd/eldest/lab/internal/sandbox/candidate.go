@@ -50,6 +50,8 @@ type process struct {
 	// feed.Dead. The participant's mutex guards both.
 	expected bool
 	then     feed.Life
+	// leaving means that it was asked to leave: if it is killed before it has, it is dead nevertheless.
+	leaving bool
 }
 
 func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
@@ -148,6 +150,9 @@ func (c *candidate) exited(p *process, of *offspring.Process) {
 	code, complaint := of.Result()
 	c.mu.Lock()
 	unexpected := !p.expected
+	if p.leaving && code != 0 {
+		p.then = feed.Dead
+	}
 	if c.proc == p && c.state.Life != feed.Left {
 		c.state.Life, c.state.Pid, c.state.KeeperPid = cmp.Or(p.then, feed.Dead), 0, 0
 		c.shown()

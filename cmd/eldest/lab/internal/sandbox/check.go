@@ -14,11 +14,10 @@ import (
 
 // Limits of actions and scenarios.
 const (
-	mostDelay       = time.Minute
-	mostBreakpoints = 32
-	mostWord        = 64 // bytes of a kind of messages
-	mostSteps       = 500
-	longest         = 10 * time.Minute
+	mostDelay = time.Minute
+	mostWord  = 64 // bytes of a kind of messages
+	mostSteps = 500
+	longest   = 10 * time.Minute
 )
 
 // check checks what an action is, without the present state of the sandbox.
@@ -73,9 +72,6 @@ func checkDelay(a feed.Action) error {
 }
 
 func checkBreakpoint(a feed.Action) error {
-	if len(a.Breakpoints) > mostBreakpoints {
-		return refused("%d breakpoints: want %d at most", len(a.Breakpoints), mostBreakpoints)
-	}
 	kinds := []string{string(transcript.Ask), string(transcript.Answer), string(transcript.Event), string(transcript.End)}
 	for _, b := range a.Breakpoints {
 		method, kind, _ := strings.Cut(b, " ")
@@ -89,6 +85,9 @@ func checkBreakpoint(a feed.Action) error {
 // checkScenario checks a scenario before anything of it is done: the participants that it names are
 // those that it has added before.
 func (s *Sandbox) checkScenario(c feed.Scenario) error {
+	if err := c.Check(); err != nil {
+		return refused("%w", err)
+	}
 	if len(c.Steps) > mostSteps {
 		return refused("the scenario has %d steps: want %d at most", len(c.Steps), mostSteps)
 	}

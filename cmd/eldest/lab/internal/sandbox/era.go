@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
@@ -23,6 +25,7 @@ type era struct {
 
 	mu   sync.Mutex
 	done []doneAction // in the order in which they ended
+	more bool         // than that were done
 }
 
 // doneAction is an action that was done.
@@ -72,19 +75,35 @@ func (e *era) record(at float64, a feed.Action) {
 	defer e.mu.Unlock()
 	if len(e.done) < mostSteps {
 		e.done = append(e.done, doneAction{at, a})
+	} else {
+		e.more = true
 	}
 }
 
-// scenario returns what was done, in the order in which it began.
+// mostGap is the longest time between two steps of a scenario that was done: a user may have read
+// something meanwhile.
+const mostGap = 20 * time.Second
+
+// scenario returns what was done, in the order in which it began, so that it can be played: with
+// shorter pauses, if it would take too long.
 func (e *era) scenario() feed.Scenario {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	done := slices.SortedStableFunc(slices.Values(e.done), func(a, b doneAction) int { return cmp.Compare(a.at, b.at) })
 	scenario := feed.Scenario{Steps: []feed.Step{}}
-	last := e.begin
+	last, total := e.begin, 0.0
 	for _, d := range done {
-		scenario.Steps = append(scenario.Steps, feed.Step{AfterMS: max(d.at-last, 0), Action: d.Action})
-		last = max(last, d.at)
+		after := min(max(d.at-last, 0), milliseconds(mostGap))
+		scenario.Steps = append(scenario.Steps, feed.Step{AfterMS: after, Action: d.Action})
+		last, total = max(last, d.at), total+after
+	}
+	if most := milliseconds(longest - time.Second); total > most { // the second is for rounding
+		for i := range scenario.Steps {
+			scenario.Steps[i].AfterMS *= most / total
+		}
+	}
+	if e.more {
+		scenario.Name = fmt.Sprintf("cut off: the first %d actions of more", mostSteps)
 	}
 	return scenario
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -162,7 +163,7 @@ func (m *members) running() (n int) {
 func (m *members) restart(ctx context.Context, down ...int) error {
 	size := m.in.field.Size()
 	if m.running()+len(down) > size/2 {
-		return m.in.field.Restart(ctx, down...)
+		return brief(m.in.field.Restart(ctx, down...))
 	}
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -170,7 +171,7 @@ func (m *members) restart(ctx context.Context, down ...int) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil // they have started, and wait for others
 	}
-	return err
+	return brief(err)
 }
 
 // heal continues and restarts all members.
@@ -234,6 +235,15 @@ func (t *task) memberContinue(ctx context.Context) error {
 func (t *task) memberRestart(ctx context.Context) error {
 	restart := func(member *etcdtest.Member) error { return t.in.members.restart(ctx, member.Index) }
 	return t.member(ctx, restart, false, "kill it first", memberDown)
+}
+
+// brief returns an error without the end of etcd's log that follows it, besides the first line.
+func brief(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	lines := strings.SplitN(err.Error(), "\n", 3)
+	return errors.New(lines[0] + ": " + shortened(strings.TrimSpace(lines[1])))
 }
 
 // moveLeader is seen by a majority, which follows the new leader.

@@ -76,11 +76,23 @@ func (t *task) decide(ctx context.Context, pass bool) error {
 		fits := func(m message) bool { return t.a.Match == "" || t.a.Match == m.kind }
 		waiting, cancel := context.WithTimeoutCause(ctx, matchTime, errNoneHeld)
 		defer cancel()
+		var dead time.Time // since when its participant is
 		err := await(waiting, "a message is held", func() bool {
 			h = t.c.gate.decide(fits, pass)
-			return h != nil
+			if h != nil || !t.c.over() {
+				dead = time.Time{}
+				return h != nil
+			}
+			if dead.IsZero() {
+				dead = time.Now()
+			}
+			return time.Since(dead) > lateTime
 		})
 		switch {
+		case err == nil && h == nil:
+			t.c.mu.Lock()
+			defer t.c.mu.Unlock()
+			return t.c.refusal()
 		case errors.Is(err, errNoneHeld) && t.a.Match == "":
 			return refused("no message of %s is held", t.c.name)
 		case errors.Is(err, errNoneHeld):
@@ -95,6 +107,17 @@ func (t *task) decide(ctx context.Context, pass bool) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// lateTime is how long the messages of a participant that has ended may be late: those that end its
+// calls. A participant that gets another rule is dead for a moment as well.
+const lateTime = 500 * time.Millisecond
+
+// over reports whether a participant is dead or has left.
+func (c *candidate) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Life == feed.Dead || c.state.Life == feed.Left
 }
 
 var errNoneHeld = errors.New("none is held")

@@ -43,11 +43,31 @@ func (t *task) deleteKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.c == nil {
+		t.rename(ctx, found[0])
+	}
 	if err := t.in.field.Delete(ctx, string(found[0].Key), found[0].CreateRevision); err != nil {
 		return fmt.Errorf("delete %s: %w", found[0].Key, err)
 	}
 	t.in.queue.look()
 	return nil
+}
+
+// rename makes an action on a key one on the participant whose key it is: the key is another one each
+// time. If there is none, or it is not the key that an action on the participant is about, the action
+// is not recorded.
+func (t *task) rename(ctx context.Context, kv *mvccpb.KeyValue) {
+	t.in.mu.Lock()
+	of := t.in.candidates[string(kv.Value)]
+	t.in.mu.Unlock()
+	t.once = true
+	if of == nil {
+		return
+	}
+	named := &task{in: t.in, a: t.a, c: of}
+	if its, err := named.keysOf(ctx); err == nil && string(its[0].Key) == string(kv.Key) {
+		t.a.On, t.a.Key, t.once = of.name, "", false
+	}
 }
 
 // revokeLease is seen by etcd, in which the lease's key does not exist any more.

@@ -12,7 +12,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 )
 
-// Done implements feed.Source. Only the first mostSteps actions are in it.
+// Done implements feed.Source. Only the first mostSteps actions are in it, and none that could not be
+// played again.
 func (s *Sandbox) Done() feed.Scenario {
 	s.mu.Lock()
 	e := s.era
@@ -71,10 +72,11 @@ func (s *Sandbox) begin(ctx context.Context, steps []feed.Step) error {
 // clearTime bounds how long it takes to begin anew, besides the end of the participants.
 const clearTime = 30 * time.Second
 
-// clear ends all participants, heals all members, and empties the store.
+// clear heals all members, ends all participants, whose keepers need etcd, and empties the store.
 func (s *Sandbox) clear(ctx context.Context) error {
-	s.endAll()
-	if err := s.members.heal(ctx); err != nil {
+	err := s.members.heal(ctx)
+	s.endAll(false)
+	if err != nil {
 		return err
 	}
 	if err := inject.Answers(ctx, s.field.All, true, attempt); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -77,7 +78,7 @@ func (c *candidate) start(ctx context.Context) error {
 		return nil
 	case <-p.gone:
 		_, complaint := p.Result()
-		return fmt.Errorf("%s ended at its start: %s", c.name, complaint)
+		return fmt.Errorf("%s ended at its start: %s; restart it", c.name, cmp.Or(complaint, "it was killed"))
 	case <-ctx.Done():
 		return fmt.Errorf("%s is not up yet: %w", c.name, context.Cause(ctx))
 	}
@@ -90,6 +91,9 @@ func (c *candidate) quit(ctx context.Context, p *process) error {
 	case <-p.gone:
 		return nil
 	case <-ctx.Done():
+		c.mu.Lock()
+		p.leaving = false
+		c.mu.Unlock()
 		p.End()
 		return fmt.Errorf("%s did not leave in time, and was killed: %w", c.name, context.Cause(ctx))
 	}
@@ -100,7 +104,7 @@ func (c *candidate) end() {
 	c.mu.Lock()
 	p := c.proc
 	if p != nil {
-		p.expected, p.then = true, feed.Left
+		p.expected, p.then, p.leaving = true, feed.Left, false
 	}
 	c.mu.Unlock()
 	if p != nil {
@@ -177,7 +181,7 @@ func (t *task) leave(ctx context.Context) error {
 	var err error
 	switch life {
 	case feed.Running:
-		p.expected, p.then = true, feed.Left
+		p.expected, p.then, p.leaving = true, feed.Left, true
 	case feed.Dead:
 		c.state.Life = feed.Left
 		c.shown()
@@ -190,9 +194,18 @@ func (t *task) leave(ctx context.Context) error {
 	}
 	if life == feed.Running {
 		err = c.quit(ctx, p)
+		if err == nil && p.failed() {
+			return fmt.Errorf("%s ended before it had left: restart it, or let it leave again", c.name)
+		}
 	}
 	c.disconnect()
 	return err
+}
+
+// failed reports whether a process that has ended did not do so in good order.
+func (p *process) failed() bool {
+	code, _ := p.Result()
+	return code != 0
 }
 
 func (t *task) kill(context.Context) error {
@@ -229,7 +242,21 @@ func (t *task) resign(ctx context.Context) error {
 	if err := c.order(p, participant.DoResign); err != nil {
 		return err
 	}
-	return await(ctx, c.name+" has resigned", func() bool { return ended() > before })
+	err = await(ctx, c.name+" has resigned", func() bool { return p.isGone() || ended() > before })
+	if err == nil && ended() == before {
+		return fmt.Errorf("%s ended meanwhile: restart it", c.name)
+	}
+	return err
+}
+
+// isGone reports whether a process has ended, and the participant's state says so.
+func (p *process) isGone() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // stop is seen by the kernel.

@@ -96,28 +96,43 @@ func (s *Sandbox) Close() error {
 	}
 	s.closed = true
 	s.over(errClosed)
-	s.endAll()
+	s.endAll(true)
 	s.end()
 	s.work.Wait()
 	return s.field.Close()
 }
 
 // endAll ends all participants, and their networks when nobody uses them any more: a keeper revokes
-// the lease of its participant first.
-func (s *Sandbox) endAll() {
+// the lease of its participant first. If kill is set, keepers are killed instead.
+func (s *Sandbox) endAll(kill bool) {
 	all := s.allCandidates()
 	var ending sync.WaitGroup
 	for _, c := range all {
 		ending.Go(func() {
 			c.gate.change(func(set *settings) { *set = settings{} })
 			c.end()
-			for deadline := time.Now().Add(s.cfg.TTL + keeperTime); c.keeper() != 0 && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(s.cfg.TTL + keeperTime); time.Now().Before(deadline); {
+				pid := c.keeper()
+				if pid == 0 {
+					break
+				}
+				if kill {
+					killProcess(pid)
+				}
 				time.Sleep(5 * time.Millisecond)
 			}
 			c.disconnect()
 		})
 	}
 	ending.Wait()
+}
+
+// killProcess kills a process that is no child of this one.
+func killProcess(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill() // it may have ended already
+		_ = p.Release()
+	}
 }
 
 // keeperTime is how long a keeper may take to end, in addition to the TTL for which it tries to

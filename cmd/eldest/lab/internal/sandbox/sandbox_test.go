@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"errors"
 	"math"
 	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -268,8 +270,13 @@ func TestOperator(t *testing.T) {
 	orphan := keys.Candidate("jobs", 7)
 	require.NoError(t, etcdtest.Err(s.field.All.Put(s.ctx, orphan, "nobody")))
 	s.queued("p3", "p1", "p2", "")
+	steps := len(s.Done().Steps)
 	s.do(feed.Action{Do: feed.DeleteKey, Key: orphan})
 	s.queued("p3", "p1", "p2")
+	require.Len(t, s.Done().Steps, steps, "it could not be played again")
+	s.do(feed.Action{Do: feed.DeleteKey, Key: s.place("p1").Key})
+	s.queued("p3", "p2", "p1")
+	require.Equal(t, feed.Action{Do: feed.DeleteKey, On: "p1"}, s.Done().Steps[steps].Action)
 
 	s.do(feed.Action{Do: feed.Compact})
 	is := func(want ...string) {
@@ -307,7 +314,6 @@ func TestRefused(t *testing.T) {
 	for want, a := range map[string]feed.Action{
 		"unknown action":                 {Do: "dance"},
 		"existing cluster":               {Do: feed.Evict, Key: "k"},
-		"unknown action \"play\"":        {Do: feed.Play},
 		"p1 is dead: restart it first":   {Do: feed.Stop, On: "p1"},
 		"p1 is dead":                     {Do: feed.Kill, On: "p1"},
 		"no participant \"p2\"":          {Do: feed.Hold, On: "p2"},
@@ -321,12 +327,11 @@ func TestRefused(t *testing.T) {
 		"a delay of -1 ms":               {Do: feed.Delay, On: "p1", MS: -1},
 		"a delay of NaN ms":              {Do: feed.Delay, On: "p1", MS: math.NaN()},
 		"unknown kind of messages":       {Do: feed.Breakpoint, On: "p1", Breakpoints: []string{"Txn letter"}},
-		"33 breakpoints":                 {Do: feed.Breakpoint, On: "p1", Breakpoints: make([]string, 33)},
 		"there is no member 3":           {Do: feed.MemberKill, Member: 3},
 		"m1 is running: kill it first":   {Do: feed.MemberRestart},
 		"no key \"jobs/1\" in the queue": {Do: feed.DeleteKey, Key: "jobs/1"},
 		"message 99 is not held":         {Do: feed.Drop, Message: 99},
-		"no message of p1 is held":       {Do: feed.Drop, On: "p1"},
+		"p1 is dead: restart":            {Do: feed.Drop, On: "p1"},
 	} {
 		err := s.Do(s.ctx, a)
 		require.ErrorIs(t, err, feed.ErrRefused, want)
@@ -336,6 +341,18 @@ func TestRefused(t *testing.T) {
 		require.Equal(t, err.Error(), acted.Error)
 	}
 	require.Len(t, s.Done().Steps, steps)
+	since := s.seq()
+	for want, a := range map[string]feed.Action{
+		"play is not an action": {Do: feed.Play},
+		"33 breakpoints":        {Do: feed.Breakpoint, On: "p1", Breakpoints: make([]string, 33)},
+		"a text of 2000 bytes":  {Do: feed.Kill, On: strings.Repeat("x", 2000)},
+	} {
+		err := s.Do(s.ctx, a)
+		require.ErrorIs(t, err, feed.ErrRefused, want)
+		require.ErrorContains(t, err, want)
+	}
+	_, logged := s.find(since, func(e feed.Event) bool { return e.Type == feed.Acted })
+	require.False(t, logged, "the page begins anew at an event of play")
 
 	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Eldest}}
 	on := func(who string) feed.Step { return feed.Step{Action: feed.Action{Do: feed.Kill, On: who}} }
@@ -343,6 +360,8 @@ func TestRefused(t *testing.T) {
 	for want, steps := range map[string][]feed.Step{
 		"501 steps":              make([]feed.Step, 501),
 		"step 1: not done":       {{}},
+		"has no steps":           {},
+		"step 1: play is not":    {{Action: feed.Action{Do: feed.Play}}},
 		"step 1: there is no":    {on("p1"), add},
 		"step 2: there is no":    {add, on("p01")},
 		"messages have other":    {add, {Action: feed.Action{Do: feed.Drop, Message: 3}}},
@@ -356,6 +375,95 @@ func TestRefused(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.Equal(t, feed.Dead, s.participant("p1").Life, "nothing has begun")
+}
+
+// An action ends when the process that it is about does, and does not succeed then.
+func TestKilledMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := openQueue(t, longTTL, feed.Eldest)
+	s.eventually(0, "p1 leads", reported("p1", "won"))
+	s.do(feed.Action{Do: feed.Hold, On: "p1"})
+	since := s.seq()
+	leaves := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Leave, On: "p1"}) })
+	s.eventually(since, "it is leaving", reported("p1", "leaving"))
+	s.do(feed.Action{Do: feed.Kill, On: "p1"})
+	err := etcdtest.Take(t, leaves, "leave ends")
+	require.ErrorContains(t, err, "p1 ended before it had left")
+	require.NotErrorIs(t, err, feed.ErrRefused)
+	require.Equal(t, feed.Dead, s.participant("p1").Life)
+
+	// It cannot enter, and so it does not resign. Nothing tells when it has begun to.
+	for patience := 200 * time.Millisecond; ; patience *= 2 {
+		s.do(feed.Action{Do: feed.Restart, On: "p1"})
+		resigns := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Resign, On: "p1"}) })
+		time.Sleep(patience)
+		s.do(feed.Action{Do: feed.Kill, On: "p1"})
+		if err = etcdtest.Take(t, resigns, "resign ends"); !errors.Is(err, feed.ErrRefused) {
+			break
+		}
+	}
+	require.ErrorContains(t, err, "p1 ended meanwhile: restart it")
+	s.do(feed.Action{Do: feed.Leave, On: "p1"})
+	require.Equal(t, feed.Left, s.participant("p1").Life)
+}
+
+// Without etcd, actions that need it are refused at once, and neither a beginning nor the end waits for
+// keepers.
+func TestWithoutEtcd(t *testing.T) {
+	t.Parallel()
+	s := openQueue(t, longTTL, feed.Keeper)
+	killed := func() (keeper int) {
+		keeper = s.participant("p1").KeeperPid
+		for member := range 3 {
+			s.do(feed.Action{Do: feed.MemberKill, Member: member})
+		}
+		return keeper
+	}
+	keeper := killed()
+	began := time.Now()
+	for _, a := range []feed.Action{{Do: feed.Compact}, {Do: feed.DeleteKey, On: "p1"}, {Do: feed.RevokeLease, On: "p1"}, {Do: feed.Transfer, On: "p1"}} {
+		err := s.Do(s.ctx, a)
+		require.ErrorIs(t, err, feed.ErrRefused)
+		require.ErrorContains(t, err, "no member of etcd runs: restart one")
+	}
+	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Keeper}}
+	require.NoError(t, s.Play(s.ctx, feed.Scenario{Steps: []feed.Step{add}}), "the members serve again")
+	require.Less(t, time.Since(began), longTTL/2, "the keeper could revoke the lease")
+	require.False(t, alive(keeper))
+	s.queued("p1")
+	keeper = killed()
+	require.True(t, alive(keeper))
+	began = time.Now()
+	require.NoError(t, s.Close())
+	require.Less(t, time.Since(began), longTTL/2)
+	require.False(t, alive(keeper))
+}
+
+// What was done can be played, however long it took, and however much it was.
+func TestDoneCanBePlayed(t *testing.T) {
+	s := &Sandbox{}
+	e := newEra(0)
+	for i := range mostSteps + 1 {
+		e.record(float64(i)*milliseconds(time.Hour), feed.Action{Do: feed.Add, Kind: feed.Eldest})
+	}
+	scenario := e.scenario()
+	require.NoError(t, s.checkScenario(scenario))
+	require.Len(t, scenario.Steps, mostSteps)
+	require.Contains(t, scenario.Name, "cut off")
+
+	e = newEra(0)
+	e.record(1000, feed.Action{Do: feed.Add, Kind: feed.Eldest})
+	e.record(milliseconds(time.Hour), feed.Action{Do: feed.Kill, On: "p1"})
+	scenario = e.scenario()
+	require.Empty(t, scenario.Name)
+	require.EqualValues(t, 1000, scenario.Steps[0].AfterMS)
+	require.InDelta(t, milliseconds(mostGap), scenario.Steps[1].AfterMS, 0)
+}
+
+func TestBrief(t *testing.T) {
+	require.NoError(t, brief(nil))
+	require.EqualError(t, brief(errNoMember), errNoMember.Error())
+	require.EqualError(t, brief(errors.New("m1 ended\n the log\nof\netcd")), "m1 ended: the log")
 }
 
 func TestInvalid(t *testing.T) {

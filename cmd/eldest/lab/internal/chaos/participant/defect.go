@@ -103,7 +103,7 @@ func (p *participant) spoil() {
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), requestTimeout)
 		defer cancel()
 		if granted, err := p.client.Grant(ctx, 600); err == nil { // else another tenure will end soon
-			_, _ = p.client.Put(ctx, keys.Candidate(p.Election, int64(granted.ID)), "nobody", clientv3.WithLease(granted.ID))
+			_, _ = p.client.Put(ctx, keys.Candidate(p.Election, int64(granted.ID)), "orphan", clientv3.WithLease(granted.ID))
 		}
 	}
 }

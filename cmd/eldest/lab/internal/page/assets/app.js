@@ -21,7 +21,8 @@ import { lessonsPanel } from './lessons-panel.js';
 import { electionsPanel, tenuresPanel } from './elections.js';
 
 const DOM_MS = 100; // between two updates of the elements
-const TOAST_MS = 7_000;
+const TOAST_MS = { good: 2_500, bad: 14_000 };
+const FADE_MS = 200; // as long as the transition of #said, or longer
 const INTRO = 'eldest-lab-intro';
 
 const state = newState();
@@ -102,8 +103,12 @@ function newApp() {
       const said = byID('said');
       setText(said, text);
       setData(said, 'tone', tone);
+      setAttr(said, 'data-shown', true);
       clearTimeout(toast);
-      toast = setTimeout(() => setText(said, ''), tone === 'bad' ? 2 * TOAST_MS : TOAST_MS);
+      toast = setTimeout(() => {
+        setAttr(said, 'data-shown', null);
+        toast = setTimeout(() => setText(said, ''), FADE_MS);
+      }, TOAST_MS[tone]);
     },
 
     // announce is read aloud, and not shown.
@@ -116,10 +121,16 @@ function newApp() {
   return app;
 }
 
+// isWhole reports whether a participant is of Eldest, with all rules.
+function isWhole(p) {
+  return p !== undefined && ['eldest', 'heartbeats', 'keeper'].includes(p.state.kind) && !p.state.rule;
+}
+
 // overlapBanner warns of two leaders.
 function overlapBanner(app) {
   const root = byID('overlap');
   const text = root.querySelector('.overlap-text');
+  const meaning = root.querySelector('.overlap-meaning');
   let dismissed = null;
   app.handle({
     'dismiss-overlap': () => {
@@ -135,6 +146,8 @@ function overlapBanner(app) {
       if (!visible) return;
       const live = liveOverlap(state, now);
       setText(text, `Two leaders: ${last.a} and ${last.b}, for ${duration(last.to - last.from)}${live ? ' so far' : ''}.`);
+      const both = [last.a, last.b].every((who) => isWhole(state.participants.get(who)));
+      setText(meaning, `Both were sure that they lead at the same time. ${both ? 'That must never happen.' : 'With Eldest and all its rules this does not happen.'}`);
       setData(root, 'live', Boolean(live));
     },
   };
@@ -172,6 +185,10 @@ function showStatus(status) {
   setData(el, 'status', status);
   setData(el, 'tip', tip);
   setData(document.body, 'connection', status);
+  // While the page connects again, what it shows is still the last state.
+  const ended = status === 'lost' ? state.seq > 0 : status === 'connecting' && !byID('ended').hidden;
+  show(byID('ended'), ended);
+  setData(document.body, 'ended', ended);
 }
 
 // dispatch finds the handler of what was pressed or changed.

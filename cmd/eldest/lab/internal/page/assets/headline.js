@@ -1,5 +1,5 @@
 // The sentence at the top of the page: which candidate leads, and why.
-import { FRESH_MS } from './beliefs.js';
+import { FRESH_MS, believes } from './beliefs.js';
 import { nameOf } from './names.js';
 import { duration } from './words.js';
 
@@ -13,8 +13,10 @@ export function headline(state, queue, now, sandbox) {
     return { text, tone: 'bad', leader: '' };
   }
   const places = queue ? queue.places.filter((p) => !p.foreign) : [];
+  const headless = sandbox && hasNoLeader(state);
   if (places.length === 0) {
-    const some = [...state.participants.values()].some((p) => p.left === null);
+    if (headless) return { text: NO_LEADER, tone: 'wait', leader: '' };
+    const some = [...state.participants.values()].some((p) => p.state.life === 'running' || p.state.life === 'starting');
     const text = some ? 'Nobody leads: no candidate has a key yet.' : 'Nobody leads: the queue is empty.';
     return { text, tone: 'wait', leader: '' };
   }
@@ -24,8 +26,16 @@ export function headline(state, queue, now, sandbox) {
   if (why) return { text: why, tone: 'wait', leader: '' };
   const waiting = places.length - 1 + (queue.more || 0);
   const others = waiting === 0 ? 'no other candidate' : waiting === 1 ? '1 candidate' : `${waiting} candidates`;
-  const text = `${name} leads with token ${first.create}, because its key is the oldest; ${others} ${waiting > 1 ? 'wait' : 'waits'}.`;
+  const text = `${name} leads with token ${first.create}, because its key is the oldest; ${others} ${waiting > 1 ? 'wait' : 'waits'}.`
+    + (headless ? ' etcd has no leader, so this lasts only until its deadline.' : '');
   return { text, tone: 'good', leader: name };
+}
+
+const NO_LEADER = 'etcd has no leader: nothing can be written, and no lease expires. Continue or restart its members.';
+
+// hasNoLeader reports whether the members of etcd are known, and none of them leads.
+function hasNoLeader(state) {
+  return state.members.length > 0 && !state.members.some((m) => m.state === 'leader');
 }
 
 // liveOverlap returns an overlap of beliefs that has not ended, as far as is known.
@@ -38,6 +48,7 @@ export function liveOverlap(state, now) {
 // that reports nothing to the page, only its key is known, and the oldest key leads.
 function ending(state, places, first, queue, now, sandbox) {
   const p = state.participants.get(first.who || '');
+  if (sandbox && hasNoLeader(state) && !(p && p.status === 'leads' && p.state.life === 'running')) return NO_LEADER;
   const left = timeLeft(first, queue.at, now);
   const until = left > 0 ? `until its lease expires, in ${duration(left)}` : 'until its lease expires';
   const next = places.length > 1 ? ` After that, ${nameOf(places[1])} is next.` : '';
@@ -45,6 +56,8 @@ function ending(state, places, first, queue, now, sandbox) {
   const name = p.who;
   if (p.state.life === 'dead') return `Nobody leads: ${name} is dead, and its key stays ${until}.${next}`;
   if (p.state.life === 'stopped') return `${name} is stopped and does nothing; its key is the oldest ${until}.${next}`;
+  if (isStale(p, first)) return `Nobody leads: the oldest key is an earlier one of ${name}, whose session is gone; it stays ${until}.${next}`;
+  if (p.status === 'out' && believes(p, now)) return `${name} has passed its deadline and is still sure that it leads; its key stays ${until}.${next}`;
   switch (p.status) {
     case 'leads':
       return '';
@@ -55,6 +68,11 @@ function ending(state, places, first, queue, now, sandbox) {
     default:
       return `Nobody leads: the oldest key is that of ${name}, which does not lead; it stays ${until}.${next}`;
   }
+}
+
+// isStale reports whether a key is an earlier one of a participant that has another one now.
+export function isStale(p, place) {
+  return p.key !== '' && p.key !== place.key;
 }
 
 // timeLeft returns the time that a candidate's lease has left; -1: unknown.

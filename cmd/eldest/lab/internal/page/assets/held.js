@@ -4,16 +4,19 @@ import { button, h, keyed, setAttr, setData, setText, show } from './dom.js';
 import { actions, duration } from './words.js';
 
 const MOST = 200; // rows
+const GONE_MS = 5_000; // how long a message is shown that its sender has given up
+const DECIDED_MS = 1_000; // between the loss of a message and the action that has dropped or released it
 const parts = new WeakMap();
 
 export function heldPanel(root, app) {
   const list = root.querySelector('.held-list');
   const empty = root.querySelector('.held-empty');
-  const all = root.querySelector('.held-all');
+  const releaseAll = root.querySelector('.held-all');
   const count = root.querySelector('.held-count');
+  const title = root.querySelector('#held-title');
   let position = 0; // of the row that has the focus, or had it last
 
-  const rows = () => [...list.children];
+  const rows = () => [...list.querySelectorAll('.held-row')];
 
   function focus(i) {
     const all = rows();
@@ -64,22 +67,54 @@ export function heldPanel(root, app) {
     update(now) {
       const held = [...app.state.held.values()];
       const shown = held.slice(0, MOST);
-      show(empty, held.length === 0);
-      show(all, held.length > 0);
-      show(list, held.length > 0);
+      const inside = list.contains(document.activeElement);
+      const gone = app.state.gone.filter((m) => now - m.end < GONE_MS && givenUp(app.state, m));
+      const all = [...shown.map((m) => ({ m })), ...gone.map((m) => ({ m, gone: true }))];
+      all.sort((a, b) => a.m.heldAt - b.m.heldAt);
+      show(empty, all.length === 0);
+      show(releaseAll, held.length > 0);
+      show(list, all.length > 0);
       setText(count, held.length > 0 ? String(held.length) : '');
       setData(root, 'held', held.length);
-      const inside = list.contains(document.activeElement);
-      keyed(list, shown, (m) => m.id, create, (row, m) => update(row, m, now));
+      keyed(list, all, (r) => `${r.gone ? 'gone' : 'held'} ${r.m.id}`,
+        (r) => (r.gone ? createGone(r.m) : create(r.m, app.state)), (row, r) => !r.gone && update(row, r.m, now));
       const present = rows();
       // The row with the focus has gone: the one in its place has it now.
       if (inside && present.length > 0 && !present.some((row) => row.contains(document.activeElement))) focus(position);
+      if (inside && present.length === 0) title.focus({ preventScroll: true });
       if (!present.some((row) => row.tabIndex === 0) && present.length > 0) present[0].tabIndex = 0;
     },
   };
 }
 
-function create(m) {
+// givenUp reports whether a message was lost because its sender waits for it no more: nobody has
+// dropped it, and nothing else has happened to its sender. One that was released may be lost too, as the
+// next reply that its sender loses.
+function givenUp(state, m) {
+  const p = state.participants.get(m.who);
+  if (!p || p.state.life !== 'running' || p.state.cut || p.ranSince > m.at) return false;
+  return !state.actions.some(({ at, action }) => (action.do === 'drop' || action.do === 'release')
+    && (action.message ? action.message === m.id : action.on === m.who && Math.abs(at - m.end) < DECIDED_MS));
+}
+
+// askedBy returns the text of the request to which a message is the answer. That of a watch is not
+// known: its requests are answered in any order.
+function askedBy(state, m) {
+  if (m.kind !== 'answer' || !m.call || m.method === 'Watch') return '';
+  const request = state.messages.findLast((o) => o.kind === 'request' && o.call === m.call && o.who === m.who && o.at <= m.at);
+  return request ? request.text : '';
+}
+
+const routeOf = (m) => (m.kind === 'request' ? `${m.who} → etcd` : `etcd → ${m.who}`);
+
+function createGone(m) {
+  return h('li', { class: 'held-gone' },
+    h('b', {}, routeOf(m)), h('span', { class: 'held-what' }, `${m.method} ${m.kind}`),
+    h('span', { class: 'row-note' }, `given up by ${m.who}`), h('span', { class: 'row-text' }, m.text));
+}
+
+function create(m, state) {
+  const asked = askedBy(state, m);
   const data = { message: m.id, on: m.who };
   const el = {
     route: h('b', {}), what: h('span', { class: 'held-what' }), text: h('span', { class: 'row-text' }), since: h('span', { class: 'row-note number' }),
@@ -89,7 +124,7 @@ function create(m) {
     name: `${actions[what].label} message ${m.id} of ${m.who}`, tip: actions[what].tip, data, kind: `small ${kind}`,
   });
   const row = h('li', { class: 'held-row', tabindex: -1, data, 'aria-keyshortcuts': 'r d' },
-    h('button', choose, el.route, el.what, el.since, el.text),
+    h('button', choose, el.route, el.what, el.since, el.text, asked !== '' && h('span', { class: 'row-text held-asked' }, `to: ${asked}`)),
     h('div', { class: 'buttons' }, make('release', 'primary'), make('drop', 'danger')));
   parts.set(row, el);
   return row;
@@ -97,7 +132,7 @@ function create(m) {
 
 function update(row, m, now) {
   const el = parts.get(row);
-  setText(el.route, m.kind === 'request' ? `${m.who} → etcd` : `etcd → ${m.who}`);
+  setText(el.route, routeOf(m));
   setText(el.what, `${m.method} ${m.kind}`);
   setText(el.text, m.text);
   setText(el.since, duration(now - (m.heldAt ?? m.at)));

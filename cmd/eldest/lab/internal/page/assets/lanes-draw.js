@@ -5,6 +5,7 @@
 // there. Times are the feed's, in milliseconds.
 import { FRESH_MS } from './beliefs.js';
 import { step, stepLabel, AXIS } from './lanes-model.js';
+import { keylessSince } from './state.js';
 import { duration, kindOf } from './words.js';
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
@@ -126,6 +127,20 @@ function drawSpans(g, s, lane, spans) {
     g.fillStyle = c[tone];
     g.fillRect(left, bar.y + 1, 3, bar.height - 2);
   });
+}
+
+// drawKeyless makes the bar paler while a candidate waits without a key.
+function drawKeyless(g, s, lane) {
+  const since = lane.p ? keylessSince(lane.p, s.edge) : null;
+  if (since === null) return;
+  const bar = barOf(lane);
+  const left = Math.max(xOf(s, since), s.gutter);
+  const right = Math.min(xOf(s, s.edge), s.width);
+  if (right <= left) return;
+  g.globalAlpha = 0.65;
+  g.fillStyle = s.colours.panel;
+  g.fillRect(left, bar.y, right - left, bar.height);
+  g.globalAlpha = 1;
 }
 
 // drawTexts writes the states into the bars of a lane. What a stop or the like covers is left out.
@@ -338,6 +353,7 @@ function drawLabel(g, s, lane) {
 function drawLane(g, s, lane) {
   clipTo(g, s.gutter, lane.y, s.width - s.gutter, lane.height);
   drawSpans(g, s, lane, lane.spans);
+  drawKeyless(g, s, lane);
   drawSpans(g, s, lane, lane.lives);
   drawBeliefs(g, s, lane);
   drawNotes(g, s, lane);

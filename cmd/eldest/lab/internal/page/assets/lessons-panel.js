@@ -10,6 +10,7 @@ const STORED = 'eldest-lab-lesson';
 export async function lessonsPanel(root, app) {
   const list = root.querySelector('.lessons-list');
   const view = root.querySelector('.lesson');
+  const all = root.querySelector('.lessons-all');
   const empty = root.querySelector('.lessons-empty');
   let lessons = [];
   let chosen = '';
@@ -29,6 +30,7 @@ export async function lessonsPanel(root, app) {
     view.dataset.lesson = chosen;
     if (lesson) view.append(...contents(lesson, app));
     show(view, Boolean(lesson));
+    all.open = !lesson; // the list makes room for the lesson
     for (const b of list.querySelectorAll('[data-action="lesson"]')) {
       setAttr(b, 'aria-pressed', String(b.dataset.lesson === chosen));
     }
@@ -36,8 +38,11 @@ export async function lessonsPanel(root, app) {
 
   app.handle({
     lesson: (el) => {
+      const inside = all.contains(document.activeElement);
       choose(el.dataset.lesson === chosen ? '' : el.dataset.lesson);
-      if (chosen) view.scrollIntoView({ block: 'nearest' });
+      if (!chosen) return;
+      if (inside) all.querySelector('summary').focus({ preventScroll: true });
+      root.scrollIntoView({ block: 'nearest' });
     },
     'lesson-setup': (el) => begin(el, (lesson) => lesson.setup),
     'lesson-other': (el) => begin(el, (lesson) => otherSetup(lesson, app.info.rules || [])),
@@ -49,11 +54,17 @@ export async function lessonsPanel(root, app) {
     },
   });
 
+  // Opened again, the list shows where the chosen lesson is.
+  all.addEventListener('toggle', () => {
+    const row = all.open && list.querySelector('[aria-pressed="true"]');
+    if (row) row.scrollIntoView({ block: 'nearest' });
+  });
+
   async function begin(el, scenarioOf) {
     const lesson = lessons.find((l) => l.id === el.dataset.lesson);
     if (!lesson || el.getAttribute('aria-busy') === 'true') return;
     setAttr(el, 'aria-busy', 'true');
-    await play(app, scenarioOf(lesson));
+    if (await play(app, scenarioOf(lesson))) begun();
     setAttr(el, 'aria-busy', null);
   }
 
@@ -62,6 +73,14 @@ export async function lessonsPanel(root, app) {
     ...group('The book, chapter by chapter', lessons.filter((l) => l.chapter > 0)),
     ...group('What breaks, and what does not', lessons.filter((l) => !l.chapter)));
   choose(remembered(STORED) || '');
+}
+
+// begun makes room for a lesson, whose texts say "add a candidate" and mean one of Eldest.
+function begun() {
+  show(document.getElementById('intro'), false);
+  const kind = document.querySelector('#participants [data-field="kind"]');
+  kind.selectedIndex = Math.max(0, [...kind.options].findIndex((o) => o.value === 'eldest'));
+  kind.dispatchEvent(new Event('change', { bubbles: true })); // offers its rules, and chooses all of them
 }
 
 function create(lesson) {

@@ -3,7 +3,8 @@
 // what to try, and what can be seen then. The words are those of the book.
 //
 // A setup contains only what is the same each time. What the reader does is in "try": nothing there
-// has to be done within less than a second.
+// has to be done within less than a second, and nothing has to be done within less than two seconds
+// for each held message.
 
 // add starts a participant. It takes a while until its key is in the queue, so each one has a
 // second before the next.
@@ -85,10 +86,10 @@ export const lessons = [
       "A candidate registers, and the answer is lost. Is it in the queue or not? What does it have to do?",
     setup: { name: "Test-and-set", steps: [...queue("eldest", "eldest"), stopAt("p2", "Txn answer")] },
     try: [
-      "Choose Resign for p2. It deletes its key, and registers again. Both are transactions, and their answers are held.",
-      "Open each answer that is held. Release the one to the deletion.",
-      "Drop the one to the registration, the transaction with If create(its key) = 0. Look at the queue before: p2 has a key already.",
-      "Then choose Hold no more.",
+      "Choose Resign for p2. The answers to its transactions are held; each is given up after two seconds, and asked for again.",
+      "Release the answers until p2 is in the queue again: its registration has reached etcd.",
+      "Drop the next answer, or wait until it is given up: p2 does not know that it is in the queue. Look at the answer after that: it has else, and the key.",
+      "Below More of p2, choose Hold no more.",
     ],
     see: [
       "p2 does not know whether it is in the queue. It sends the same transaction again, as it does if an answer takes too long.",
@@ -167,7 +168,8 @@ export const lessons = [
       steps: queue("herd", "herd", "herd", "eldest", "eldest", "eldest"),
     },
     try: [
-      "Choose Leave for p1, and count the arrows of each lane.",
+      "Choose Leave for p1.",
+      "Choose Pause and zoom in (+) at the mark of what you did, then count the arrows of each lane.",
       "Then choose Leave for p5, in the middle of the queue, and count again.",
     ],
     see: [
@@ -244,7 +246,7 @@ export const lessons = [
     question: "p1 and p2 are of Eldest. Can you make two leaders in the same way, or in any other?",
     setup: { name: "No two leaders of Eldest", steps: queue("eldest", "eldest") },
     try: [
-      "Do the same as with etcd's package: a breakpoint for LeaseKeepAlive answer, Hold messages, and release the answer after two seconds.",
+      "Do the same as with etcd's package: a breakpoint for LeaseKeepAlive answer, then Hold messages. Watch the held answers: p1 gives each one up within a second, and it leaves the list. Release one before that, if you can.",
       "Set it up again, and try to drop messages, to release them in another order, to stop p1 and continue it, and to delay it.",
     ],
     see: [
@@ -367,12 +369,12 @@ export const lessons = [
     },
     try: [
       "Choose Resign for p2: it registers again, and the requests for its new watches are held.",
-      "Choose Resign for p1, so that its key is deleted now.",
-      "Release the requests of p2, in order.",
+      "Choose Resign for p1, so that its key is deleted now. Release nothing.",
+      "Look at the lane of p2: which request does it send although no event came?",
     ],
     see: [
-      "The watch begins after the deletion and reports nothing. The answer that it was created has a revision, which is later than the registration.",
-      "So p2 reads the key once. It does not exist, and p2 leads. The mutant 16-no-look-after-the-watch leaves this read out, and waits for ever.",
+      "No watch of p2 has begun, so no event reports the deletion. An attempt that is not answered within two seconds ends (a red cross). p2 asks again, and reads.",
+      "The key of p1 does not exist in that answer, so p2 leads, about two seconds after its registration at the latest. The mutant 16-no-look-after-the-watch leaves this read out, and waits for ever.",
     ],
     book: book("06-watching"),
   },

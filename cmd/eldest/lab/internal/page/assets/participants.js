@@ -1,7 +1,7 @@
 // A card for each participant: its state, the faults that are active, and what can be done to it. The
 // four main buttons are visible; the rest is below "More", and is made when that is opened first.
 import { button, h, keyed, setAttr, setData, setText, show, swap, term } from './dom.js';
-import { shown } from './state.js';
+import { keylessSince, shown } from './state.js';
 import { believes } from './beliefs.js';
 import { liveOverlap } from './headline.js';
 import { actions, duration, kindOf, lives, phases, statuses, terms, ways } from './words.js';
@@ -221,13 +221,14 @@ function update(node, p, app, now) {
   const kind = kindOf(s.kind);
   setText(el.kind, kind.label);
   setAttr(el.kind, 'data-tip', kind.tip);
-  setText(el.status, halted ? life.label : status.label);
-  setAttr(el.status, 'data-tip', halted ? life.tip : status.tip);
+  const sure = believes(p, now);
+  const { label, tip } = halted ? life : unusual(p, sure, now) || status;
+  setText(el.status, label);
+  setAttr(el.status, 'data-tip', tip);
   show(el.phaseLine, p.phase !== '' && s.life !== 'dead');
   setText(el.phase, p.phase);
   setAttr(el.phase, 'data-tip', `Phase ${p.phase}${phases[p.phase] ? `: ${phases[p.phase]}` : '.'}`);
   setText(el.token, p.token > 0 ? `token ${p.token}` : '');
-  const sure = believes(p, now);
   show(el.belief, sure);
   setData(node, 'believes', sure);
   const faults = faultsOf(s);
@@ -242,6 +243,18 @@ function update(node, p, app, now) {
   el.stop.disabled = el.resign.disabled = s.life === 'dead';
   swap(el.heal, el.cut, Boolean(s.cut || s.delay_ms || s.lose_reply));
   if (el.more) updateMore(el, p);
+}
+
+// unusual returns the label and the tooltip of a status in which the participant is wrong about
+// itself, else null.
+function unusual(p, sure, now) {
+  if (keylessSince(p, now) !== null) {
+    return { label: 'waits, no key', tip: 'It believes that it is in the queue, but etcd has no key of it.' };
+  }
+  if (p.status !== 'out' || !sure) return null;
+  const tip = p.unlisted === null ? 'It has passed its deadline, and is still sure that it leads.'
+    : 'etcd has no key of it any more, and it does not know that.';
+  return { label: statuses.out.label, tip };
 }
 
 function updateMore(el, p) {

@@ -1,7 +1,7 @@
 // The queue: a box for each key, in the order of the create revisions. The oldest one leads, and each
 // box says for which candidate it waits.
 import { button, h, keyed, setAttr, setData, setText, show, svg, swap, term } from './dom.js';
-import { headline, liveOverlap, timeLeft, waitsFor } from './headline.js';
+import { headline, isStale, liveOverlap, timeLeft, waitsFor } from './headline.js';
 import { nameOf, shortKey } from './names.js';
 import { actions, kindOf, lives, terms } from './words.js';
 
@@ -33,7 +33,12 @@ export function queuePanel(root, app) {
       announce(head);
       if (observer) {
         show(observer, app.state.observer !== null);
-        setText(observer.querySelector('b'), observed(app.state.observer));
+        const report = observer.querySelector('b');
+        setText(report, observed(app.state.observer));
+        const why = whyUnknown(app.state.observer);
+        setAttr(report, 'data-tip', why);
+        setAttr(report, 'tabindex', why && 0);
+        report.classList.toggle('term', why !== null);
       }
       const places = queue ? queue.places : [];
       show(empty, places.length === 0);
@@ -60,7 +65,12 @@ function observed(o) {
   if (o === null) return '';
   if (o.state === 'led') return `${o.value || shortKey(o.key)} leads with token ${o.token || 0}`;
   if (o.state === 'nobody') return 'nobody leads';
-  return o.why ? `the leader is unknown: ${o.why}` : 'the leader is unknown';
+  return o.why ? 'the leader is unknown: etcd does not answer' : 'the leader is unknown';
+}
+
+// whyUnknown returns the error because of which the observer knows no leader, or null.
+function whyUnknown(o) {
+  return o !== null && o.state !== 'led' && o.state !== 'nobody' && o.why ? o.why : null;
 }
 
 function create(row, app) {
@@ -117,17 +127,18 @@ function buttonsOf({ p }, app) {
 function update(node, { place, now, at, waits, oldest, position, p, two, sandbox }) {
   const el = parts.get(node);
   const life = p ? p.state.life : '';
-  const leads = oldest && (p ? p.status === 'leads' && life !== 'dead' : !sandbox);
+  const stale = p !== undefined && isStale(p, place);
+  const leads = oldest && !stale && (p ? p.status === 'leads' && life !== 'dead' : !sandbox);
   const halted = life === 'dead' || life === 'stopped';
   const suspended = p !== undefined && p.status === 'suspended';
-  const role = place.foreign ? 'not a candidate' : sandbox && !p ? 'no owner' : halted ? lives[life].label : leads ? 'leads' : suspended ? 'suspended'
+  const role = place.foreign ? 'not a candidate' : sandbox && !p ? 'no owner' : stale ? 'old key' : halted ? lives[life].label : leads ? 'leads' : suspended ? 'suspended'
     : oldest ? 'oldest key' : '';
   setData(node, 'who', nameOf(place));
   setData(node, 'key', place.key);
   setData(node, 'token', place.create);
   setData(node, 'leads', leads);
   setData(node, 'two', two);
-  setData(node, 'tone', place.foreign ? 'foreign' : halted ? life : leads ? 'leads' : suspended ? 'suspended' : 'queued');
+  setData(node, 'tone', place.foreign ? 'foreign' : stale ? 'dead' : halted ? life : leads ? 'leads' : suspended ? 'suspended' : 'queued');
   setText(el.name, place.foreign ? shortKey(place.key) : nameOf(place));
   const written = place.mod > place.create ? `\nLast written at revision ${place.mod}` : '';
   setAttr(el.name, 'data-tip', `Key ${place.key}${place.value ? `\nValue ${place.value}` : ''}${written}`);
@@ -157,6 +168,7 @@ function update(node, { place, now, at, waits, oldest, position, p, two, sandbox
   setAttr(node, 'data-first', position === 0);
   setAttr(node, 'aria-label', `${nameOf(place)}, ${role || 'waits'}, token ${place.create}${text ? `, ${text}` : ''}`);
   if (el.own) {
+    show(el.own, !stale); // they are of the new process
     swap(el.restart, el.kill, life === 'dead');
     swap(el.go, el.stop, life === 'stopped');
     el.stop.disabled = life === 'dead';

@@ -19,6 +19,8 @@ export const KEPT = {
   problems: 100,
   overlaps: 200,
   tenures: 1_000, // of each election
+  gone: 50, // held messages that were lost
+  elections: 1_000, // those that have ended count until there are more than these
   participants: 200, // those that have left count until there are more than these
 };
 
@@ -60,9 +62,11 @@ function forget(state, at) {
   state.resets++;
   state.participants = new Map(); // by name
   state.order = []; // their names, in natural order
+  state.added = ''; // the one that came last, until it is known which action added it
   state.messages = []; // by the time at which they were sent
   state.byID = new Map();
   state.held = new Map(); // messages that wait for the user, by ID, in the order in which they came
+  state.gone = []; // messages that waited for the user and were lost
   state.slow = [];
   state.sent = 0; // counts messages
   state.queues = new Map(); // by election
@@ -124,11 +128,23 @@ const handlers = {
   lost: (state, e, at) => onArrived(state, e, at, 'lost'),
   members: onMembers,
   queue: onQueue,
-  elections: (state, e) => { state.elections = e.elections || []; },
+  elections: onElections,
   observer: onObserver,
   action: onActed,
   problem: (state, e, at) => push(state.problems, { at, seq: e.seq, text: e.error || 'an unknown problem' }, KEPT.problems),
 };
+
+// Elections of an existing cluster.
+
+function onElections(state, e) {
+  state.elections = e.elections || [];
+  if (state.queues.size <= KEPT.elections) return;
+  const listed = new Set(state.elections.map((x) => x.name));
+  for (const name of [...state.queues.keys()].filter((x) => !listed.has(x))) {
+    for (const of of [state.queues, state.tenures, state.waits]) of.delete(name);
+    state.newest.delete('queue ' + name);
+  }
+}
 
 // Participants.
 
@@ -142,6 +158,7 @@ function newParticipant(who) {
     token: 0,
     key: '',
     lease: '',
+    unlisted: null, // since when the queue has no key of it; null: it has one, or that is unknown
     left: null, // when it left in good order
     spans: [], // of its status
     lives: [], // spans in which it was starting, stopped or dead
@@ -159,6 +176,7 @@ function participantOf(state, who) {
     p = newParticipant(who);
     state.participants.set(who, p);
     state.order.push(who);
+    state.added = who;
     state.order.sort(natural);
     if (state.participants.size > KEPT.participants) dropLeft(state, who);
   }
@@ -315,6 +333,7 @@ function onArrived(state, e, at, how) {
   m.state = how;
   m.end = Math.max(at, m.at);
   if (m.end - m.at > SLOW_MS) push(state.slow, m, KEPT.slow);
+  if (waited && how === 'lost') push(state.gone, m, KEPT.gone);
   // A message that waited for long may not be among the messages any more.
   if (waited && (state.messages.length === 0 || state.messages[0].at > m.at)) state.byID.delete(id);
 }
@@ -347,6 +366,11 @@ function onQueue(state, e, at) {
   for (const place of places) {
     const p = state.participants.get(place.who || '');
     if (p && !p.known && p.status === 'out' && runs(p)) become(p, 'queued', at);
+  }
+  const listed = new Set(places.map((place) => place.who));
+  for (const p of state.participants.values()) {
+    if (listed.has(p.who) || q.more > 0) p.unlisted = null;
+    else p.unlisted ??= at;
   }
   state.queues.set(q.election, { election: q.election, revision: q.revision || 0, places, more: q.more || 0, at });
   const first = places.find((p) => !p.foreign);
@@ -394,10 +418,15 @@ function onObserver(state, e, at) {
 }
 
 function onActed(state, e, at) {
-  const action = e.action || { do: '?' };
+  let action = e.action || { do: '?' };
   // A reset begins with this one too, and its own event comes later. All participants have ended, even
   // if something else has failed.
   if (action.do === 'play') forget(state, at);
+  // The participant comes before the action that has added it, which does not name it.
+  if (action.do === 'add' && !e.error && state.added) {
+    action = { ...action, on: action.on || state.added };
+    state.added = '';
+  }
   push(state.actions, { at, seq: e.seq || state.version, action, error: e.error || '' }, KEPT.actions);
 }
 
@@ -405,6 +434,18 @@ function onActed(state, e, at) {
 // of an earlier scenario makes no card and no lane.
 export function isKnown(p) {
   return p.state.lives > 0;
+}
+
+// A key and the report of it come at different times: that a key is missing counts after this time.
+const KEYLESS_MS = 400;
+
+// keylessSince returns since when a participant waits although the queue has no key of it; null if it
+// has one, or does not wait for its turn.
+export function keylessSince(p, now) {
+  const span = p.spans.at(-1);
+  if (p.state.life !== 'running' || p.status !== 'queued' || p.phase === 'entering' || p.unlisted === null || !span) return null;
+  const since = Math.max(p.unlisted, span.from);
+  return now - since > KEYLESS_MS ? since : null;
 }
 
 // shown returns the participants that have not left, in their order.

@@ -14,14 +14,14 @@ export const terms = {
   ttl: 'Time to live: how long a lease lasts after its last renewal.',
   'raft term': "The number of etcd's own leader elections so far. Each new leader of etcd has a greater term.",
   member: "One of etcd's servers. etcd works while more than half of its members run and can reach each other.",
-  observer: 'A participant that reads which candidate leads, and never campaigns. What it reports is true at its revision, and may be out of date.',
+  observer: 'A participant that reads which candidate leads, and never campaigns. What it reports is true at its revision, and may be out of date. It names the owner of the oldest key, which may be dead, or may still have to prove it.',
   tenure: 'The time from a win to its end. It has one token.',
   belief: 'The participant has checked itself and is sure that it leads now. If two are sure at once, the protocol has failed.',
   suspended: 'The leader stops its work, because no heartbeat was acknowledged in time. It keeps its key and its token.',
   foreign: "A key in the range of the election that is not a candidate's. Eldest ignores it; etcd's own package waits for it.",
   compact: 'etcd forgets the history before now. A watch that still needs the history fails and has to start again.',
   event: 'etcd sends an event to each watch whose keys have changed.',
-  held: 'A message that waits in this page. Release passes it on; Drop loses it, and its call fails.',
+  held: 'A message that waits in this page. Release passes it on; Drop loses it, and its call fails. Its sender does not wait for ever: Eldest gives an attempt up after two seconds at most, and sends it again.',
   breakpoint: 'Messages of this kind wait in this page until you release or drop them.',
   rule: 'A rule of the code that can be taken out of a participant, to see what the rule is for. This restarts the participant.',
   scenario: 'A list of actions with the time between them. It can be played again.',
@@ -65,7 +65,7 @@ export const lives = {
   starting: { label: 'starting', tip: 'Its process starts.' },
   running: { label: 'running', tip: 'Its process runs.' },
   stopped: { label: 'stopped', tip: 'Its process is stopped (SIGSTOP): it does nothing, and its lease is not renewed.' },
-  dead: { label: 'dead', tip: 'Its process has ended. Its key stays in the queue until its lease expires.' },
+  dead: { label: 'dead', tip: 'Its process has ended. Its key stays in the queue until its lease expires or is revoked.' },
   left: { label: 'left', tip: 'It has left the election in good order.' },
 };
 
@@ -81,7 +81,7 @@ export const memberStates = {
 // actions have a label for the button, a sentence for its tooltip, and a text for the list of what
 // was done.
 export const actions = {
-  add: { label: 'Add', tip: 'Start one more participant.', done: (a) => `add ${kindOf(a.kind).label}${without(a.rule)}` },
+  add: { label: 'Add', tip: 'Start one more participant.', done: (a) => `add ${a.on ? `${a.on}: ` : ''}${kindOf(a.kind).label}${without(a.rule)}` },
   resign: { label: 'Resign', tip: 'It gives up the leadership, or its position in the queue, and campaigns again at the end of the queue.' },
   leave: { label: 'Leave', tip: 'It leaves the election in good order: it deletes its key, and its process ends.' },
   kill: { label: 'Kill', tip: 'kill -9: the process ends at once and deletes nothing. Its key stays until its lease expires.' },
@@ -94,7 +94,7 @@ export const actions = {
   'lose-reply': { label: 'Lose next reply', tip: "The next reply to it is lost, and its call fails: the outcome of its request is unknown.", done: (a) => `lose the next reply to ${a.on}` },
   'delete-key': { label: 'Delete its key', tip: 'An operator deletes its key in etcd.', done: (a) => (a.on ? `delete the key of ${a.on}` : `delete the key ${a.key}`) },
   'revoke-lease': { label: 'Revoke its lease', tip: 'An operator revokes its lease in etcd. etcd deletes the keys that are bound to it.', done: (a) => `revoke the lease of ${a.on}` },
-  transfer: { label: 'Transfer to it', tip: 'The leader is asked to hand over to this candidate.', done: (a) => `transfer the leadership to ${a.on || a.key || 'a candidate'}` },
+  transfer: { label: 'Transfer to it', tip: 'The leader is asked to hand over to this candidate. The candidates before it register again, behind it, with new tokens.', done: (a) => `transfer the leadership to ${a.on || a.key || 'a candidate'}` },
   hold: { label: 'Hold messages', tip: 'Every request and every reply of it waits in this page, until you release or drop it.', done: (a) => `hold the messages of ${a.on}` },
   unhold: { label: 'Hold no more', tip: 'No message of it waits any more, and its breakpoints are removed. What is held is released.', done: (a) => `hold the messages of ${a.on} no more` },
   breakpoint: { label: 'Breakpoints', tip: terms.breakpoint, done: (a) => ((a.breakpoints || []).length > 0 ? `breakpoints of ${a.on}: ${a.breakpoints.join(', ')}` : `no breakpoints of ${a.on}`) },
@@ -119,7 +119,7 @@ function without(rule) {
 }
 
 function member(a) {
-  return `member ${(a.member || 0) + 1}`;
+  return `m${(a.member || 0) + 1}`; // as etcd's members are named
 }
 
 function whichMessage(a) {

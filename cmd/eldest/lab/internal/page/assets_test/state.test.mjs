@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { apply, KEPT, newState, shown } from '../assets/state.js';
+import { apply, keylessSince, KEPT, newState, shown } from '../assets/state.js';
 import { LEAST_OVERLAP_MS, believes } from '../assets/beliefs.js';
 import { headline, timeLeft, waitsFor } from '../assets/headline.js';
 
@@ -174,6 +174,7 @@ test('held messages wait until they arrive or are lost', () => {
   l.of(900, 'delivered', 2);
   l.of(950, 'lost', 1);
   assert.equal(l.state.held.size, 0);
+  assert.deepEqual(l.state.gone.map((m) => m.id), [1]);
   assert.deepEqual(l.state.messages.map((m) => [m.id, m.state, m.end]), [[1, 'lost', 950], [2, 'delivered', 900], [3, 'delivered', 4]]);
   assert.deepEqual(l.state.slow.map((m) => m.id), [2, 1]);
 });
@@ -311,16 +312,69 @@ test('the headline says why nobody leads', () => {
   l.participant(4, 'p1', 'dead');
   assert.match(of().text, /p1 is dead/);
   l.queue(5);
+  assert.match(of().text, /the queue is empty/);
+  l.participant(6, 'p1', 'starting', { lives: 2 });
   assert.match(of().text, /no candidate has a key/);
+});
+
+test('the old key of a process that was restarted is told from the new one', () => {
+  const l = log();
+  const of = () => headline(l.state, l.state.queues.get('e'), 1000, true);
+  l.participant(0, 'p1', 'running', { lives: 2 });
+  l.report(1, 'p1', 'joined', { key: 'e/2' });
+  l.queue(2, { key: 'e/1', who: 'p1', create: 5 }, { key: 'e/2', who: 'p1', create: 6 });
+  assert.match(of().text, /^Nobody leads: the oldest key is an earlier one of p1, whose session is gone; /);
+  l.queue(3, { key: 'e/2', who: 'p1', create: 6 });
+  assert.match(of().text, /has to prove it/);
+});
+
+test('the headline says that a leader has passed its deadline, and that etcd has no leader', () => {
+  const l = log();
+  const of = () => headline(l.state, l.state.queues.get('e'), 1000, true);
+  l.participant(0, 'p1');
+  l.queue(0, { key: 'e/1', who: 'p1', create: 5 });
+  l.report(1, 'p1', 'won', { token: 5, key: 'e/1' });
+  l.report(2, 'p1', 'ended');
+  l.sure(100, 1000, 'p1', 5);
+  assert.match(of().text, /^p1 has passed its deadline and is still sure that it leads; its key stays until /);
+  l.add(1000, 'members', { members: [{ name: 'm1', state: 'follower' }, { name: 'm2', state: 'stopped' }] });
+  assert.match(of().text, /^etcd has no leader: /);
+  l.report(1000, 'p1', 'won', { token: 5, key: 'e/1' });
+  assert.equal(of().leader, 'p1'); // until its deadline
+  assert.match(of().text, /etcd has no leader, so this lasts only/);
+  l.queue(1000);
+  assert.match(of().text, /^etcd has no leader: /);
+});
+
+test('a candidate that waits without a key is known', () => {
+  const l = log();
+  l.participant(0, 'p1');
+  const p = l.state.participants.get('p1');
+  l.report(1, 'p1', 'joined', { key: 'e/1' });
+  l.queue(2, { key: 'e/1', who: 'p1', create: 5 });
+  assert.equal(keylessSince(p, 5_000), null);
+  l.queue(1_000);
+  assert.equal(keylessSince(p, 1_100), null); // it may be about to report that
+  assert.equal(keylessSince(p, 2_000), 1_000);
+  l.report(2_000, 'p1', 'phase', { text: 'entering' });
+  assert.equal(keylessSince(p, 3_000), null);
+});
+
+test('an action that adds names the participant', () => {
+  const l = log();
+  l.participant(0, 'p1', 'starting');
+  l.add(1, 'action', { action: { do: 'add', kind: 'eldest' } });
+  l.add(2, 'action', { action: { do: 'add', kind: 'eldest' } }); // its participant is not known
+  assert.deepEqual(l.state.actions.map((a) => a.action.on), ['p1', undefined]);
 });
 
 test('a key of no participant has no owner in a sandbox', () => {
   const state = newState();
-  const places = [{ key: 'e/1', value: 'nobody', create: 5, left_ms: 1_000 }];
+  const places = [{ key: 'e/1', value: 'orphan', create: 5, left_ms: 1_000 }];
   apply(state, [{ at_ms: 0, type: 'queue', queue: { election: 'e', revision: 1, places } }]);
   const text = (sandbox) => headline(state, state.queues.get('e'), 0, sandbox).text;
   assert.match(text(true), /^Nobody leads: the oldest key belongs to no participant/);
-  assert.match(text(false), /^nobody leads with token 5/);
+  assert.match(text(false), /^orphan leads with token 5/);
 });
 
 test("a lease's time left goes on between two states", () => {
@@ -338,6 +392,17 @@ test('tenures follow the oldest key of an existing cluster', () => {
   l.queue(90, place('2', 6, 'bert'), place('3', 7, 'carl'));
   l.queue(120);
   assert.deepEqual(l.state.tenures.get('e').map((t) => [t.who, t.token, t.from, t.to]), [['anna', 5, 0, 90], ['bert', 6, 90, 120]]);
+});
+
+test('elections that have ended are forgotten when there are too many', () => {
+  const l = log();
+  const queue = (election, ...places) => l.add(0, 'queue', { queue: { election, revision: 10, places } });
+  for (let i = 0; i <= KEPT.elections; i++) {
+    queue(`run-${i}`, { key: `run-${i}/1`, create: i + 2, value: 'anna', who: 'anna' });
+  }
+  l.add(10, 'elections', { elections: [{ name: 'run-7', candidates: 1, leader: 'anna', token: 9 }] });
+  assert.deepEqual([...l.state.queues.keys()], ['run-7']);
+  assert.deepEqual([...l.state.tenures.keys()], ['run-7']);
 });
 
 test('events that are incomplete do no harm', () => {

@@ -49,6 +49,22 @@ func testHoldReleaseDrop(t *testing.T, l *lab) {
 	require.False(t, again)
 }
 
+// A candidate of Eldest gives an attempt up. Its held message is shown for some time after that, and
+// cannot be released any more.
+func testHeldMessageIsGivenUp(t *testing.T, l *lab) {
+	u := begin(l, feed.Eldest)
+	since := l.seq()
+	u.breakpoint("p1", keepAliveAnswer)
+	m := l.message(since, feed.Held, "p1", keepAliveAnswer)
+	u.until("it waits in the page", isHeld(m.ID))
+	require.Equal(t, feed.Lost, l.await(since, "it is given up", func(e feed.Event) bool { return arrives(e, m.ID) }).Type)
+	const gone = `document.querySelector(".held-gone")?.innerText.includes("given up by p1")`
+	u.until("the page says so", gone+" && !"+isHeld(m.ID))
+	require.Zero(t, eval[int](u.tab, `document.querySelectorAll(".held-gone button").length`))
+	u.act(feed.Unhold, "p1")
+	u.until("after some seconds it is not shown any more", `!document.querySelector(".held-gone")`)
+}
+
 // arrives reports whether an event is the end of a message: it was delivered, or lost.
 func arrives(e feed.Event, id int64) bool {
 	return (e.Type == feed.Delivered || e.Type == feed.Lost) && e.Message.ID == id
@@ -71,6 +87,7 @@ func testBreakpoints(t *testing.T, l *lab) {
 	require.True(t, eval[bool](u.tab, "("+isHeld(m.ID)+".focus(), true)"))
 	u.press("r")
 	l.await(next, "it arrives", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == m.ID })
+	u.until("the focus stays in the list, or goes to its heading", `document.activeElement.closest("#held")`)
 
 	next = l.seq()
 	u.breakpoint("p1", keepAliveAnswer)

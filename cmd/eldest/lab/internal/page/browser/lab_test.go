@@ -141,12 +141,15 @@ func (l *lab) send(req *http.Request) []byte {
 func (l *lab) begin(kinds ...feed.Kind) {
 	l.t.Helper()
 	begun := l.seq()
-	l.post("/play", feed.Scenario{Steps: []feed.Step{}})
-	l.acted(begun, feed.Play)
+	add := func(i int) feed.Action { return feed.Action{Do: feed.Add, Kind: kinds[i]} }
+	l.post("/play", feed.Scenario{Steps: []feed.Step{{Action: add(0)}}}) // one without steps is refused
+	l.acted(l.acted(begun, feed.Play).Seq, feed.Add)
 	var want []string
-	for i, kind := range kinds {
+	for i := range kinds {
 		want = append(want, participantName(i))
-		l.post("/do", feed.Action{Do: feed.Add, Kind: kind})
+		if i > 0 {
+			l.post("/do", add(i))
+		}
 		l.eventually(want[i]+" is queued", func() bool { return equal(l.order(), want) })
 	}
 	l.await(begun, "p1 leads", func(e feed.Event) bool { return reported(e, want[0], "won") })

@@ -112,6 +112,8 @@ func testLessonsCanBePlayed(t *testing.T, l *lab) {
 		}
 		l.await(since, "the first one leads", func(e feed.Event) bool { return reported(e, want[0], "won") })
 		u.shows(x.Question)
+		u.until("the list is folded", `!document.querySelector(".lessons-all").open`)
+		u.until("the introduction makes room", `!document.querySelector("#intro").checkVisibility()`)
 		t.Logf("%s took %v", x.ID, time.Since(begun).Round(time.Millisecond))
 	}
 	// A rule that a lesson takes out can be put back.

@@ -37,6 +37,7 @@ func TestPage(t *testing.T) {
 			{"two leaders", testTwoLeadersOfEtcdsPackageByHand},
 			{"no two leaders", testNoTwoLeadersOfEldestByHand},
 			{"hold", testHoldReleaseDrop},
+			{"given up", testHeldMessageIsGivenUp},
 			{"breakpoints", testBreakpoints},
 			{"cut, delay, lose", testCutDelayHealLoseReply},
 			{"lessons", testLessonsAreComplete},

@@ -36,6 +36,7 @@ func testTwoLeadersOfEtcdsPackageByHand(t *testing.T, l *lab) {
 	u.until("it warns of two leaders", twoLeaders)
 	text := u.text("#overlap")
 	require.Contains(t, text, "p1 and p2")
+	require.Contains(t, text, "With Eldest and all its rules this does not happen.")
 	u.until("the overlap is in the timeline", `eldest.state.overlaps.some((o) => o.a === "p1" && o.b === "p2" && o.to > o.from)`)
 	u.click(button("show-overlap"))
 	u.until("the timeline stays there", `document.querySelector("#lanes").dataset.follow === "false"`)

@@ -179,6 +179,9 @@ func (u ui) chooseLesson(id string) {
 	u.t.Helper()
 	chosen := fmt.Sprintf(`document.querySelector(".lesson").dataset.lesson === %s`, js(id))
 	if !eval[bool](u.tab, chosen) { // another click would close it
+		if !eval[bool](u.tab, `document.querySelector(".lessons-all").open`) {
+			u.click(".lessons-all > summary")
+		}
 		u.click(button("lesson") + "[data-lesson=" + css(id) + "]")
 	}
 	u.until("the lesson is chosen", chosen)
