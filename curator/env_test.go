@@ -31,7 +31,17 @@ type node struct {
 	t       testing.TB
 	conn    *grpc.ClientConn
 	address string
-	calls   atomic.Int64 // of the script's handlers
+	calls   atomic.Int64 // of the script's handlers, see count
+	round   atomic.Int64
+}
+
+// count counts a call of the script's handlers. A call that names a round counts in that round only: the
+// handler of a call that was given up may begin after the caller has gone on to the next one.
+func (n *node) count(ctx context.Context) {
+	if round := metadata.ValueFromIncomingContext(ctx, "round"); len(round) > 0 && round[0] != fmt.Sprint(n.round.Load()) {
+		return
+	}
+	n.calls.Add(1)
 }
 
 // calm is the heartbeat of tests of other features: on a busy machine a thousand calls may wait at
@@ -113,10 +123,10 @@ func (n *node) leadsWhile(token eldest.Token, s *script, holds func() bool) *ten
 	t := newTenure(context.Background(), token, holds)
 	r := newServices(n.local.names, nil)
 	r.RegisterService(describe("test.Script"), &script{stream: func(stream grpc.ServerStream) error {
-		n.calls.Add(1)
+		n.count(stream.Context())
 		return s.stream(stream)
 	}, unary: func(ctx context.Context, in *message) (*message, error) {
-		n.calls.Add(1)
+		n.count(ctx)
 		return s.unary(ctx, in)
 	}})
 	var err error

@@ -325,11 +325,11 @@ func plainHTTP(t testing.TB) *http.Client {
 }
 
 // post sends a body to a method, and returns gRPC's status of the answer.
-func post(t *testing.T, client *http.Client, address, method, encoding string, body []byte) (httpCode int, grpcCode string) {
+func post(t *testing.T, client *http.Client, address, method, encoding string, body []byte, round int64) (httpCode int, grpcCode string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+method, bytes.NewReader(body))
 	require.NoError(t, err)
-	req.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	req.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "Round": {fmt.Sprint(round)}}
 	if encoding != "" {
 		req.Header["Grpc-Encoding"] = []string{encoding}
 	}
@@ -381,10 +381,11 @@ func FuzzWire(f *testing.F) {
 		if stream {
 			method = bidiMethod
 		}
+		round := leader.round.Add(1)
 		leader.calls.Store(0)
-		oneHTTP, one := post(t, client, leader.address, method, encoding, body)
+		oneHTTP, one := post(t, client, leader.address, method, encoding, body, round)
 		require.LessOrEqual(t, leader.calls.Load(), int64(1))
-		otherHTTP, other := post(t, client, follower.address, method, encoding, body)
+		otherHTTP, other := post(t, client, follower.address, method, encoding, body, round)
 		require.LessOrEqual(t, leader.calls.Load(), int64(2))
 		require.Zero(t, follower.calls.Load())
 		require.Equal(t, oneHTTP, otherHTTP)

@@ -134,7 +134,7 @@ func TestOversizedMessagesTakeNoMemory(t *testing.T) {
 			runtime.ReadMemStats(&first)
 			const times = 4
 			for range times {
-				_, code := post(t, client, n.address, bidiMethod, "gzip", body)
+				_, code := post(t, client, n.address, bidiMethod, "gzip", body, 0)
 				require.Equal(t, "8", code, name) // RESOURCE_EXHAUSTED
 			}
 			runtime.ReadMemStats(&last)
