@@ -17,7 +17,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
@@ -79,7 +79,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 			}
 		}
 		return false
-	}, "the mailbox of %q", a.Candidate.Key())
+	}, "the request key of %q", a.Candidate.Key())
 	return a
 }
 
@@ -208,7 +208,7 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 			return nil
 		})
 	})
-	etcdtest.Eventually(t, func() bool { return surveyed(t, cli, name)[0].TakesPart }, "the leader's mailbox")
+	etcdtest.Eventually(t, func() bool { return surveyed(t, cli, name)[0].TakesPart }, "the leader's request key")
 	target := takesPart(t, cli, name, nil, nil)
 	handed := make(chan error, 1)
 	running.Go(func() {
@@ -289,7 +289,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	stopped := byHand(t, cli, name)
-	_, err := mailbox.Post(etcdtest.Context(t), cli, txn.Entry{
+	_, err := requestkey.Write(etcdtest.Context(t), cli, txn.Entry{
 		Election: name, Lease: stopped.Lease, Value: []byte(`{"v":1,"token":` + strconv.FormatInt(int64(stopped.Token), 10) + `}`),
 	}, stopped.Token)
 	require.NoError(t, err)

@@ -35,15 +35,15 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	defer end()
 	patience := time.NewTimer(l.c.cfg.Drain)
 	defer patience.Stop()
-	turn := l.c.turn()
+	mutex := l.c.mutexOf()
 	for waiting := true; waiting; {
 		select {
-		case turn.taken <- struct{}{}:
+		case mutex.taken <- struct{}{}:
 			waiting = false
 		case <-leading.Done():
 			return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
 		case <-patience.C:
-			if turn.holder.Load() == l { // of this tenure: no time limit
+			if mutex.holder.Load() == l { // of this tenure: no time limit
 				patience.Reset(l.c.cfg.Drain)
 				continue
 			}
@@ -52,16 +52,16 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 		}
 	}
 	patience.Stop()
-	turn.holder.Store(l)
+	mutex.holder.Store(l)
 	// select may have chosen the mutex although leading had ended; and the end of ctx reaches
 	// leading a moment later.
 	if ended := errors.Join(context.Cause(ctx), reason(l.Err())); ended != nil {
-		turn.give()
+		mutex.give()
 		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
 	}
 	// Deferred, so that a panic in f does not keep the key.
 	defer func() {
-		turn.give()
+		mutex.give()
 		err = errors.Join(err, l.resignAfter(ctx))
 	}()
 	return f(leading)
@@ -113,8 +113,8 @@ func (t *Mutex) give() {
 	<-t.taken
 }
 
-// turn returns the candidate's mutex, made at the first use unless Config has one.
-func (c *Candidate) turn() *Mutex {
+// mutexOf returns the candidate's mutex, made at the first use unless Config has one.
+func (c *Candidate) mutexOf() *Mutex {
 	c.lock()
 	defer c.unlock()
 	if c.cfg.Mutex == nil {

@@ -53,7 +53,7 @@ func TestForeignHookThatBlocks(t *testing.T) {
 	foreign := name + "/foreign"
 	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), foreign, "")))
 	t.Cleanup(func() { _, _ = cli.Delete(etcdtest.Context(t), foreign) })
-	_, other := ghost(t, cli, name, identity.Identity{NodeID: "other"})
+	_, other := orphan(t, cli, name, identity.Identity{NodeID: "other"})
 	called, release := make(chan struct{}, 1), make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {

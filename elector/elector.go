@@ -36,8 +36,8 @@ type Elector struct {
 	// nil if there is none. It belongs to Run, as do the next two fields.
 	stuck <-chan struct{}
 	// earlier is true until a round has searched for keys of other instances with this NodeID.
-	// ghosts is true if keys of an earlier round may be in the queue.
-	earlier, ghosts bool
+	// leftKeys is true if keys of an earlier round may be in the queue.
+	earlier, leftKeys bool
 }
 
 // New makes an elector. It sends nothing. The error wraps eldest.ErrInvalid.

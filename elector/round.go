@@ -151,7 +151,7 @@ func (r *round) serve() {
 // new ones, because Run's has often ended.
 func (r *round) leave(ctx context.Context) {
 	if r.session.Err() != nil {
-		r.e.ghosts = true // it is unknown whether the lease is revoked at once
+		r.e.leftKeys = true // it is unknown whether the lease is revoked at once
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.e.cfg.Leave)
 	defer cancel()
@@ -176,7 +176,7 @@ func (r *round) leave(ctx context.Context) {
 // etcd, that round removes the key.
 func (r *round) abandon(reason error) {
 	e := r.e
-	e.ghosts = true
+	e.leftKeys = true
 	r.session.Abandon()
 	id := fmt.Sprintf("%x", r.session.ID())
 	e.log(func() {

@@ -13,7 +13,7 @@ import (
 // revision, so a key that was created again meanwhile is kept.
 func (r *round) evict(ctx context.Context) error {
 	e := r.e
-	if !e.earlier && !e.ghosts {
+	if !e.earlier && !e.leftKeys {
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -45,6 +45,6 @@ func (r *round) evict(ctx context.Context) error {
 				"key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 		})
 	}
-	e.earlier, e.ghosts = false, false
+	e.earlier, e.leftKeys = false, false
 	return nil
 }

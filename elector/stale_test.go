@@ -16,8 +16,8 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ghost puts a candidate's key, whose lease is not renewed, into the queue.
-func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity) (eldest.Token, string) {
+// orphan puts a candidate's key, whose lease is not renewed, into the queue.
+func orphan(t *testing.T, cli *clientv3.Client, name string, id identity.Identity) (eldest.Token, string) {
 	t.Helper()
 	granted, err := cli.Grant(etcdtest.Context(t), 600)
 	require.NoError(t, err)
@@ -36,10 +36,10 @@ func takeOver(cfg *elector.Config) { cfg.TakeOver = true }
 // whether these led or waited; keys of other nodes are kept.
 func TestRequirement39EarlierLife(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
-	ghost(t, cli, name, identity.Identity{NodeID: "n"})
-	_, others := ghost(t, cli, name, identity.Identity{NodeID: "other", Instance: "o"})
-	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "even earlier"})
+	orphan(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	orphan(t, cli, name, identity.Identity{NodeID: "n"})
+	_, others := orphan(t, cli, name, identity.Identity{NodeID: "other", Instance: "o"})
+	orphan(t, cli, name, identity.Identity{NodeID: "n", Instance: "even earlier"})
 	n := run(t, config(name, "n", cli, takeOver))
 	n.follows(t, "other")
 	require.Eventually(t, func() bool {
@@ -56,7 +56,7 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 	granted, err := cli.Grant(etcdtest.Context(t), 600)
 	require.NoError(t, err)
 	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))))
-	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	orphan(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	n := run(t, config(name, "n", cli, takeOver))
 	require.NoError(t, etcdtest.Err(n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })))
 	require.Eventually(t, func() bool {
@@ -71,7 +71,7 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 // may be that of a running process.
 func TestEarlierLifeIsWaitedFor(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	_, key := ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	_, key := orphan(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	n := run(t, config(name, "n", cli))
 	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNoLeader) })
 	require.NoError(t, err)

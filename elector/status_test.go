@@ -116,7 +116,7 @@ func TestNextWhereReadsTheClock(t *testing.T) {
 // not call it: the tenure has been over for long.
 func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	_, leader := ghost(t, cli, name, identity.Identity{NodeID: "other"})
+	_, leader := orphan(t, cli, name, identity.Identity{NodeID: "other"})
 	clock := etcdtest.NewClock()
 	codec := &dreaming{asleep: make(chan struct{}), awake: make(chan struct{})}
 	wins := make(chan eldest.Token, 16)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -22,7 +22,7 @@ func (s *serving) received(ctx context.Context, n news) error {
 	case n.at <= s.box.Mod && !n.back:
 		return nil // our own write, or overwritten by it
 	case n.at <= s.box.Mod, box.Mod < s.box.Mod:
-		return s.open(ctx, s.token, letter{}) // another client deleted it, or a restore brought an older one back
+		return s.open(ctx, s.token, message{}) // another client deleted it, or a restore brought an older one back
 	case box.Mod == s.box.Mod:
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *serving) received(ctx context.Context, n news) error {
 	switch {
 	case err != nil:
 		s.ignored(err)
-		return s.open(ctx, s.token, letter{})
+		return s.open(ctx, s.token, message{})
 	case r.ID == "":
 		return nil
 	}
@@ -84,17 +84,17 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 	}
 	a.Done, a.Token = true, place.Token
 	s.answered(r, a)
-	return s.open(ctx, place.Token, letter{Answer: &a})
+	return s.open(ctx, place.Token, message{Answer: &a})
 }
 
 // take marks a request as taken, if it still exists and the candidates that it names do; otherwise
 // it returns the reason. For a drain it returns the candidates that are older than the target.
 func (s *serving) take(ctx context.Context, q question, r Request) (older []eldest.Candidate, why Reason, err error) {
-	swap := mailbox.Swap{
+	swap := requestkey.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
-		Value: letter{Token: s.token, Request: &q, Taken: true}.encode(),
-		While: []eldest.Candidate{r.Asked, r.Leader, r.Target},
-		Boxes: q.boxes(r),
+		Value:     message{Token: s.token, Request: &q, Taken: true}.encode(),
+		While:     []eldest.Candidate{r.Asked, r.Leader, r.Target},
+		Unchanged: q.boxes(r),
 	}
 	if r.What == Drain {
 		swap.Before = r.Target.Token
@@ -109,36 +109,36 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		}
 		// The key has changed: either we wrote it, and the reply was lost; or the requester has
 		// withdrawn the request, which the watch will deliver as well.
-		l, err := decode(done.Box.Value)
+		l, err := decode(done.Key.Value)
 		ours := err == nil && l.Taken && l.Request != nil && l.Request.ID == r.ID
 		if ours {
-			s.box = done.Box // the answer is written to it
+			s.box = done.Key // the answer is written to it
 		}
-		if !ours || done.Gone.Key != "" || done.Box.Mod == swap.Mod {
+		if !ours || done.Gone.Key != "" || done.Key.Mod == swap.Mod {
 			return nil, Changed, nil // a candidate's key or request key has changed
 		}
-		swap.Mod = done.Box.Mod
+		swap.Mod = done.Key.Mod
 	}
 }
 
 // reply writes an answer into the request key, unless another client has written since.
 func (s *serving) reply(ctx context.Context, r Request, a answer) error {
 	s.answered(r, a)
-	_, err := s.swap(ctx, mailbox.Swap{
+	_, err := s.swap(ctx, requestkey.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
-		Value: letter{Token: s.token, Answer: &a}.encode(),
+		Value: message{Token: s.token, Answer: &a}.encode(),
 	})
 	return err
 }
 
 // swap changes the request key and stores its new state.
-func (s *serving) swap(ctx context.Context, swap mailbox.Swap) (done mailbox.Swapped, err error) {
+func (s *serving) swap(ctx context.Context, swap requestkey.Swap) (done requestkey.Swapped, err error) {
 	err = s.policy.Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, s.cfg.KV)
 		return err
 	})
 	if err == nil && done.Done {
-		s.box = done.Box
+		s.box = done.Key
 	}
 	return done, err
 }

@@ -71,7 +71,7 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 			if arrives == "late" {
 				require.NoError(t, late())
 			}
-			require.NotContains(t, n.mailbox(), "request")
+			require.NotContains(t, n.requestKey(), "request")
 			require.NoError(t, l.Err())
 		})
 	}
@@ -81,7 +81,7 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 // request is refused, once, and the leader accepts the next one.
 func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	for name, change := range map[string]func(s *stage, target *node) error{
-		"the target's mailbox": func(s *stage, target *node) error {
+		"the target's request key": func(s *stage, target *node) error {
 			_, err := s.Client.Delete(s.Ctx, keys.Request(s.Election, int64(target.session.ID())))
 			return err
 		},
@@ -136,7 +136,7 @@ func TestServeEndsDuringARequeue(t *testing.T) {
 	served := etcdtest.Go(func() error {
 		return transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.Client, Watcher: s.Client})
 	})
-	s.Until("the mailbox", func() bool { return s.member(c.Key()).TakesPart })
+	s.Until("the request key", func() bool { return s.member(c.Key()).TakesPart })
 	target := s.stand()
 	require.ErrorIs(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)), eldest.ErrTransferRefused, "the answer went with Serve")
 	require.ErrorIs(t, get(s, served), context.Canceled)
@@ -149,6 +149,6 @@ func TestRequestKeyWithoutALease(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	n.leads()
-	require.NoError(t, etcdtest.Err(s.Client.Put(s.Ctx, keys.Request(s.Election, int64(n.session.ID())), n.mailbox())))
+	require.NoError(t, etcdtest.Err(s.Client.Put(s.Ctx, keys.Request(s.Election, int64(n.session.ID())), n.requestKey())))
 	s.Until("bound to the lease again", func() bool { return s.member(n.Key()).TakesPart })
 }

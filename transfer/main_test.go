@@ -10,7 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
 	"github.com/eldest-io/eldest/txn"
@@ -75,7 +75,7 @@ func (s *stage) stand(changes ...change) *node {
 	if asked.Candidate != nil {
 		asked.Candidate = n.candidate
 		go func() { n.served <- transfer.Serve(ctx, asked) }()
-		s.Until("the mailbox", func() bool { return s.member(n.Key()).TakesPart })
+		s.Until("the request key", func() bool { return s.member(n.Key()).TakesPart })
 	} else {
 		n.served <- nil
 	}
@@ -105,7 +105,7 @@ func (n *node) leads() *election.Leadership {
 // silent writes the node's request key without Serve, as if its process were stopped.
 func (n *node) silent() {
 	n.s.T.Helper()
-	_, err := mailbox.Post(n.s.Ctx, n.s.Client, txn.Entry{
+	_, err := requestkey.Write(n.s.Ctx, n.s.Client, txn.Entry{
 		Election: n.s.Election, Lease: int64(n.session.ID()), Value: fmt.Appendf(nil, `{"v":1,"token":%d}`, n.place.Token),
 	}, n.place.Token)
 	require.NoError(n.s.T, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -166,18 +166,18 @@ func TestRefusals(t *testing.T) {
 
 // Only a request key with the current token, bound to the candidate's own lease, counts.
 func TestRequestKeysOfAQueue(t *testing.T) {
-	box := func(lease int64, value string) mailbox.Box {
-		return mailbox.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
+	box := func(lease int64, value string) requestkey.Key {
+		return requestkey.Key{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
 	}
 	var line txn.Snapshot
 	for lease := int64(1); lease <= 7; lease++ {
 		line.Queue = append(line.Queue, eldest.Candidate{Key: keys.Candidate("e", lease), Lease: lease, Token: eldest.Token(10 + lease)})
 	}
-	boxes := map[int64]mailbox.Box{
+	boxes := map[int64]requestkey.Key{
 		1: box(1, `{"v":1,"token":11}`),
 		2: box(2, `{"v":1,"token":5}`),                    // an earlier token
 		3: box(3, `{"v":2,"token":13}`),                   // another version
-		4: box(4, `no letter`),                            // another program
+		4: box(4, `no message`),                           // another program
 		5: {Value: []byte(`{"v":1,"token":15}`), Mod: 55}, // bound to no lease
 		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"drain"},"news":true}`),
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -25,7 +25,7 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	if err != nil && box.Mod == 0 {
 		return answer{}, err
 	}
-	var l letter
+	var l message
 	if err == nil {
 		waiting, cancel := context.WithTimeoutCause(ctx, h.options.Timeout, errEnoughWaiting)
 		l, err = h.listen(waiting, m, q.ID)
@@ -63,15 +63,15 @@ func (h *handover) refuse(reason Reason, m Member) *Refusal {
 // put writes the request, if the request key has not changed and all candidates that the request
 // names exist. If it returns both an error and a Box, the request may have been written, or be
 // written later while the request key has not changed.
-func (h *handover) put(ctx context.Context, m Member, q question) (mailbox.Box, error) {
+func (h *handover) put(ctx context.Context, m Member, q question) (requestkey.Key, error) {
 	r := Request{What: q.What, Leader: h.plan.Leader, Target: h.plan.Target}
-	swap := mailbox.Swap{
+	swap := requestkey.Swap{
 		Election: h.plan.Election, Lease: m.Lease, Mod: m.mod,
-		Value: letter{Token: m.Token, Request: &q}.encode(),
-		While: []eldest.Candidate{m.Candidate, h.plan.Leader, h.plan.Target},
-		Boxes: q.boxes(r),
+		Value:     message{Token: m.Token, Request: &q}.encode(),
+		While:     []eldest.Candidate{m.Candidate, h.plan.Leader, h.plan.Target},
+		Unchanged: q.boxes(r),
 	}
-	var done mailbox.Swapped
+	var done requestkey.Swapped
 	unsure := false
 	err := policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
@@ -80,37 +80,37 @@ func (h *handover) put(ctx context.Context, m Member, q question) (mailbox.Box, 
 	})
 	switch {
 	case err != nil && unsure:
-		return mailbox.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // takeBack finds the outcome
+		return requestkey.Key{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // takeBack finds the outcome
 	case err != nil:
-		return mailbox.Box{}, err
+		return requestkey.Key{}, err
 	case done.Done:
-		return done.Box, nil
-	case mentions(done.Box, q.ID):
+		return done.Key, nil
+	case mentions(done.Key, q.ID):
 		// The reply of the first attempt was lost. The old mod revision is returned, because the
 		// current one may be that of a request that was taken since, which must not be withdrawn.
-		return mailbox.Box{Mod: m.mod}, nil
+		return requestkey.Key{Mod: m.mod}, nil
 	case done.Gone.Key != "":
-		return mailbox.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
-	case done.Box.Mod == 0:
-		return mailbox.Box{}, h.refuse(Changed, m) // it no longer takes part
+		return requestkey.Key{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
+	case done.Key.Mod == 0:
+		return requestkey.Key{}, h.refuse(Changed, m) // it no longer takes part
 	}
-	return mailbox.Box{}, h.refuse(Busy, m)
+	return requestkey.Key{}, h.refuse(Busy, m)
 }
 
 // mentions reports whether a request key contains the request or its answer.
-func mentions(box mailbox.Box, id string) bool {
+func mentions(box requestkey.Key, id string) bool {
 	l, err := decode(box.Value)
 	return err == nil && (l.Request != nil && l.Request.ID == id || l.Answer != nil && l.Answer.ID == id)
 }
 
 // listen waits until the request key no longer contains the request, and returns the new message;
-// the zero letter if the key was deleted or cannot be read.
-func (h *handover) listen(ctx context.Context, m Member, id string) (letter, error) {
+// the zero message if the key was deleted or cannot be read.
+func (h *handover) listen(ctx context.Context, m Member, id string) (message, error) {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel() // Follow does not close its watch
-	var got letter
+	var got message
 	look := func(kv *mvccpb.KeyValue) (enough bool) {
-		got = letter{}
+		got = message{}
 		if kv != nil {
 			if l, err := decode(kv.Value); err == nil {
 				got = l
@@ -137,7 +137,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 			return clientv3.OpGet(keys.Request(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
 				kvs := answer.Get().Kvs
-				return len(kvs) > 0 && mentions(mailbox.BoxOf(kvs[0]), id)
+				return len(kvs) > 0 && mentions(requestkey.KeyOf(kvs[0]), id)
 			}
 		},
 	})
@@ -146,18 +146,18 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 
 // takeBack withdraws a request that was not answered because of why, and returns why as the error
 // to report; or, if it cannot be withdrawn, the message that replaced it.
-func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mailbox.Box, why error) (letter, error) {
+func (h *handover) takeBack(ctx context.Context, m Member, id string, asked requestkey.Key, why error) (message, error) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.DefaultTimeout)
 	defer cancel()
-	swap := mailbox.Swap{
-		Election: h.plan.Election, Lease: m.Lease, Mod: asked.Mod, Value: letter{Token: m.Token}.encode(),
+	swap := requestkey.Swap{
+		Election: h.plan.Election, Lease: m.Lease, Mod: asked.Mod, Value: message{Token: m.Token}.encode(),
 	}
-	var done mailbox.Swapped
+	var done requestkey.Swapped
 	err := policy(h.clients.KV).Until(late, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
-		if l, derr := decode(done.Box.Value); err == nil && !done.Done && derr == nil &&
-			l.Request != nil && l.Request.ID == id && !l.Taken && done.Box.Mod != swap.Mod {
-			swap.Mod = done.Box.Mod // that of the request, whose reply was lost
+		if l, derr := decode(done.Key.Value); err == nil && !done.Done && derr == nil &&
+			l.Request != nil && l.Request.ID == id && !l.Taken && done.Key.Mod != swap.Mod {
+			swap.Mod = done.Key.Mod // that of the request, whose reply was lost
 			done, err = swap.Do(once, h.clients.KV)
 		}
 		return err
@@ -171,16 +171,16 @@ func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mail
 		return errors.Join(why, refusal)
 	}
 	if err != nil {
-		return letter{}, unknown()
+		return message{}, unknown()
 	}
-	l, derr := decode(done.Box.Value)
+	l, derr := decode(done.Key.Value)
 	switch {
 	case done.Done, derr == nil && l.Request == nil && l.Answer == nil && l.Token == m.Token:
 		// Withdrawn now, or by an attempt whose reply was lost.
 		refusal.Unknown = false
-		return letter{}, unknown()
+		return message{}, unknown()
 	case derr != nil || l.Request == nil || l.Request.ID != id:
 		return l, nil // answered at the last moment, or deleted
 	}
-	return letter{}, unknown()
+	return message{}, unknown()
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 )
 
 // What is the action that a request asks for.
@@ -34,12 +34,12 @@ type Request struct {
 // boxes returns the request keys that must not have changed since the requester read them: those of
 // the leader and of the target, without that of the asked candidate itself. So no other transfer
 // moves one of them at the same time.
-func (q question) boxes(r Request) []mailbox.BoxAt {
-	var boxes []mailbox.BoxAt
+func (q question) boxes(r Request) []requestkey.KeyAt {
+	var boxes []requestkey.KeyAt
 	if r.What != Drain {
-		boxes = append(boxes, mailbox.BoxAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
+		boxes = append(boxes, requestkey.KeyAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
 	}
-	return append(boxes, mailbox.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
+	return append(boxes, requestkey.KeyAt{Lease: r.Target.Lease, Mod: q.Target.Box})
 }
 
 // request converts the message in the request key of the candidate asked.

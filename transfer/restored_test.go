@@ -82,7 +82,7 @@ func TestRequestKeyAfterARestore(t *testing.T) {
 	target := s.stand()
 
 	// The second read is sent after the first one was processed: now it knows the higher revisions.
-	s.Until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
+	s.Until("it has read its request key", func() bool { return etcd.reads.Load() >= 2 })
 	etcd.by.Store(0)
 	get(s, opened)
 	require.NoError(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Clients{KV: s.Client, Watcher: s.Client}, s.Election, target.Key(), patient)))

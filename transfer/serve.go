@@ -13,7 +13,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/serial"
@@ -130,7 +130,7 @@ type serving struct {
 	policy retryrpc.Policy
 	hooks  serial.Queue
 	// box is the request key as last read or written; the zero Box if there is none.
-	box mailbox.Box
+	box requestkey.Key
 	// token is the token that the request key is for; 0 if there is none.
 	token eldest.Token
 }
@@ -170,7 +170,7 @@ func (s *serving) loop(ctx context.Context, boxes <-chan news) error {
 		case status.Token == 0:
 			s.close(ctx)
 		default:
-			if err := s.open(ctx, status.Token, letter{}); err != nil {
+			if err := s.open(ctx, status.Token, message{}); err != nil {
 				return err
 			}
 			continue // it may have changed meanwhile
@@ -188,13 +188,13 @@ func (s *serving) loop(ctx context.Context, boxes <-chan news) error {
 
 // open writes the request key for a token of the candidate. If the token is no longer current, that
 // is no error.
-func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error {
+func (s *serving) open(ctx context.Context, token eldest.Token, l message) error {
 	l.Token = token
 	entry := s.entry
 	entry.Value = l.encode()
-	var box mailbox.Box
+	var box requestkey.Key
 	err := s.policy.Until(ctx, func(once context.Context) (err error) {
-		box, err = mailbox.Post(once, s.cfg.KV, entry, token)
+		box, err = requestkey.Write(once, s.cfg.KV, entry, token)
 		if errors.Is(err, eldest.ErrDeposed) {
 			return retryrpc.Final(err)
 		}
@@ -221,19 +221,19 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 // because the caller's has often ended. If that fails the key is deleted with the lease.
 func (s *serving) close(ctx context.Context) {
 	box := s.box
-	s.box, s.token = mailbox.Box{}, 0
+	s.box, s.token = requestkey.Key{}, 0
 	if box.Mod == 0 || s.cfg.Session.Err() != nil {
 		return
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.cfg.Session.Context(), cancel)()
-	_ = mailbox.Unpost(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
+	_ = requestkey.Delete(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
 }
 
 // news is the state of a request key at an etcd revision.
 type news struct {
-	box mailbox.Box
+	box requestkey.Key
 	at  int64
 	// back means that etcd's history went back to this state, or to an earlier one that was not
 	// processed: etcd was restored from a backup.
@@ -250,7 +250,7 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 	var newest int64 // mod revision of the last delivered state; 0 if there was no key
 	var known int64  // revision of that state
 	deliver := func(kv *mvccpb.KeyValue, at int64) {
-		n := news{box: mailbox.BoxOf(kv), at: at, back: at < known}
+		n := news{box: requestkey.KeyOf(kv), at: at, back: at < known}
 		newest, known = n.box.Mod, at
 		select {
 		case older := <-boxes:

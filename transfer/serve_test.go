@@ -22,8 +22,8 @@ import (
 
 var patient = transfer.Options{Timeout: etcdtest.Patience, Drain: etcdtest.Patience}
 
-// mailbox returns the value of a node's request key; empty if there is none.
-func (n *node) mailbox() string {
+// requestKey returns the value of a node's request key; empty if there is none.
+func (n *node) requestKey() string {
 	n.s.T.Helper()
 	got, err := n.s.Client.Get(n.s.Ctx, keys.Request(n.s.Election, int64(n.session.ID())))
 	require.NoError(n.s.T, err)
@@ -46,9 +46,9 @@ func TestRequestKeyComesAndGoesWithTheCandidacy(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	l := n.leads()
-	require.NotEmpty(t, n.mailbox())
+	require.NotEmpty(t, n.requestKey())
 	require.NoError(t, l.Resign(s.Ctx))
-	s.Until("it is gone", func() bool { return n.mailbox() == "" })
+	s.Until("it is gone", func() bool { return n.requestKey() == "" })
 	place, err := n.candidate.Register(s.Ctx)
 	require.NoError(t, err)
 	s.Until("it is there again", func() bool { return s.member(n.Key()).TakesPart })
@@ -56,7 +56,7 @@ func TestRequestKeyComesAndGoesWithTheCandidacy(t *testing.T) {
 	err = get(s, n.served)
 	n.served <- err
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, n.mailbox(), "deleted when Serve returns")
+	require.Empty(t, n.requestKey(), "deleted when Serve returns")
 	require.Equal(t, place.Token, n.candidate.Status().Token, "the candidacy goes on")
 }
 
@@ -68,7 +68,7 @@ func TestServeEndsWithTheCandidateAndTheSession(t *testing.T) {
 	err := get(s, n.served)
 	n.served <- err
 	require.ErrorIs(t, err, eldest.ErrClosed)
-	require.Empty(t, n.mailbox())
+	require.Empty(t, n.requestKey())
 
 	n = s.stand()
 	require.NoError(t, n.session.Close(s.Ctx))
@@ -88,14 +88,14 @@ func TestForeignMessages(t *testing.T) {
 		c.Hooks.Ignored = func(e transfer.IgnoredEvent) { ignored <- e }
 	})
 	n.leads()
-	before := n.mailbox()
-	for _, letter := range []string{"no letter", strings.Replace(before, "}", `,"request":{"id":"x","do":"dance"}}`, 1)} {
-		n.write(letter)
+	before := n.requestKey()
+	for _, message := range []string{"no message", strings.Replace(before, "}", `,"request":{"id":"x","do":"dance"}}`, 1)} {
+		n.write(message)
 		require.ErrorIs(t, get(s, ignored).Err, eldest.ErrForeignValue)
-		s.Until("written anew", func() bool { return n.mailbox() == before })
+		s.Until("written anew", func() bool { return n.requestKey() == before })
 	}
 	require.NoError(t, etcdtest.Err(s.Client.Delete(s.Ctx, keys.Request(s.Election, int64(n.session.ID())))))
-	s.Until("deleted by hand, and there again", func() bool { return n.mailbox() == before })
+	s.Until("deleted by hand, and there again", func() bool { return n.requestKey() == before })
 	require.True(t, s.member(n.Key()).TakesPart)
 }
 
@@ -165,7 +165,7 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 			l := n.leads()
 			n.silent()
 			target := s.stand()
-			taken := func() { n.write(strings.TrimSuffix(n.mailbox(), "}") + `,"taken":true}`) }
+			taken := func() { n.write(strings.TrimSuffix(n.requestKey(), "}") + `,"taken":true}`) }
 			clients := transfer.Clients{KV: s.Client, Watcher: &watching{Watcher: s.Client, before: taken}}
 			if lost {
 				clients.Watcher = s.Client
@@ -178,7 +178,7 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Timeout: 200 * time.Millisecond})
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
-			require.Contains(t, n.mailbox(), `"taken":true`, "it is not taken back")
+			require.Contains(t, n.requestKey(), `"taken":true`, "it is not taken back")
 			require.NoError(t, l.Err())
 		})
 	}
@@ -276,7 +276,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 			n.place.Token, requests, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
 		e := get(s, answered)
 		// The hook is called before the answer is written, which is a change of the request key.
-		s.Until("the answer", func() bool { return strings.Contains(n.mailbox(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
+		s.Until("the answer", func() bool { return strings.Contains(n.requestKey(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
 		return e
 	}
 	for name, e := range map[string]transfer.AnsweredEvent{

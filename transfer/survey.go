@@ -9,7 +9,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/mailbox"
+	"github.com/eldest-io/eldest/internal/requestkey"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/keys"
@@ -68,9 +68,9 @@ func check(ctx context.Context, kv clientv3.KV, name string) error {
 
 func survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
 	var line txn.Snapshot
-	var boxes map[int64]mailbox.Box
+	var boxes map[int64]requestkey.Key
 	err := policy(kv).Until(ctx, func(once context.Context) (err error) {
-		line, boxes, err = mailbox.Survey(once, kv, name)
+		line, boxes, err = requestkey.Survey(once, kv, name)
 		return err
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func policy(kv clientv3.KV) retryrpc.Policy {
 }
 
 // queueOf adds the messages of the request keys to a snapshot.
-func queueOf(name string, line txn.Snapshot, boxes map[int64]mailbox.Box) Queue {
+func queueOf(name string, line txn.Snapshot, boxes map[int64]requestkey.Key) Queue {
 	q := Queue{Election: name, Revision: line.Revision, Foreign: line.Foreign}
 	for _, c := range line.Queue {
 		m := Member{Candidate: c}

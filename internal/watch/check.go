@@ -18,10 +18,10 @@ var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrUnavailable
 // busy machine takes tens of milliseconds, and that is no reason to open another stream.
 const grace = 100 * time.Millisecond
 
-// recheck asks etcd at intervals whether a stream still delivers every change. It belongs to one
+// livenessCheck asks etcd at intervals whether a stream still delivers every change. It belongs to one
 // following; only the request runs on a goroutine of its own. Between two requests, which is most
 // of the time, it holds only a timer.
-type recheck struct {
+type livenessCheck struct {
 	source *Source
 	probe  func() (clientv3.Op, func(clientv3.OpResponse) bool)
 	timer  *time.Timer // nil: no checks
@@ -42,8 +42,8 @@ type answer struct {
 	known int64
 }
 
-func newCheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) recheck {
-	r := recheck{source: s, probe: probe}
+func newCheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) livenessCheck {
+	r := livenessCheck{source: s, probe: probe}
 	if probe != nil && s.WatchCheck > 0 {
 		r.timer = time.NewTimer(retry.Spread(s.WatchCheck, s.WatchCheck/10))
 	}
@@ -51,7 +51,7 @@ func newCheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bo
 }
 
 // due returns a channel that delivers when it is time to ask; nil without checks.
-func (r *recheck) due() <-chan time.Time {
+func (r *livenessCheck) due() <-chan time.Time {
 	if r.timer == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (r *recheck) due() <-chan time.Time {
 
 // ask sends a probe, or submits a doubted answer for a second judgement. known is the revision that
 // the target has received.
-func (r *recheck) ask(ctx context.Context, known int64) {
+func (r *livenessCheck) ask(ctx context.Context, known int64) {
 	s, answers := r.source, make(chan *answer, 1)
 	r.answers = answers
 	if r.doubted != nil {
@@ -78,14 +78,14 @@ func (r *recheck) ask(ctx context.Context, known int64) {
 
 // over notes that the answer has been received. Invariant: it is called right after each receive
 // from answers, or stop would wait for another answer.
-func (r *recheck) over() {
+func (r *livenessCheck) over() {
 	r.release()
 	r.answers = nil
 }
 
 // judge judges an answer. An answer that contradicts the stream is judged again after a short time:
 // by then the changes that the stream had under way have arrived.
-func (r *recheck) judge(a *answer) error {
+func (r *livenessCheck) judge(a *answer) error {
 	if a.err != nil {
 		return a.err
 	}
@@ -107,7 +107,7 @@ func (r *recheck) judge(a *answer) error {
 }
 
 // stop ends the check and waits for its goroutine.
-func (r *recheck) stop() {
+func (r *livenessCheck) stop() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
@@ -117,7 +117,7 @@ func (r *recheck) stop() {
 }
 
 // release cancels the request under way, and reports whether there was one.
-func (r *recheck) release() bool {
+func (r *livenessCheck) release() bool {
 	if r.cancel == nil {
 		return false
 	}

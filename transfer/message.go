@@ -12,10 +12,10 @@ import (
 // version is the version of the messages that this package writes and reads.
 const version = 1
 
-// letter is the message in a request key: JSON, because people read it too.
+// message is the message in a request key: JSON, because people read it too.
 //
 // Invariant: Taken only with a Request; not both a Request and an Answer.
-type letter struct {
+type message struct {
 	Version int `json:"v"`
 	// Token is the token of the candidate that has the request key.
 	Token eldest.Token `json:"token"`
@@ -53,29 +53,29 @@ type answer struct {
 	Token eldest.Token `json:"token,omitempty"`
 }
 
-func (l letter) encode() []byte {
+func (l message) encode() []byte {
 	l.Version = version
 	b, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // every value of a letter can be encoded
+		panic(err) // every value of a message can be encoded
 	}
 	return b
 }
 
 // decode reads the message of a request key. It ignores unknown fields; other versions, and values
 // that are no message, are an error that wraps eldest.ErrForeignValue.
-func decode(value []byte) (letter, error) {
-	var l letter
+func decode(value []byte) (message, error) {
+	var l message
 	if err := json.Unmarshal(value, &l); err != nil {
-		return letter{}, fmt.Errorf("%w: request key: %w", eldest.ErrForeignValue, err)
+		return message{}, fmt.Errorf("%w: request key: %w", eldest.ErrForeignValue, err)
 	}
 	switch {
 	case l.Version != version:
-		return letter{}, fmt.Errorf("%w: request key: message of version %d", eldest.ErrForeignValue, l.Version)
+		return message{}, fmt.Errorf("%w: request key: message of version %d", eldest.ErrForeignValue, l.Version)
 	case l.Token <= 0:
-		return letter{}, fmt.Errorf("%w: request key: message with token %d", eldest.ErrForeignValue, l.Token)
+		return message{}, fmt.Errorf("%w: request key: message with token %d", eldest.ErrForeignValue, l.Token)
 	case l.Taken && l.Request == nil, l.Request != nil && l.Answer != nil:
-		return letter{}, fmt.Errorf("%w: request key: inconsistent message", eldest.ErrForeignValue)
+		return message{}, fmt.Errorf("%w: request key: inconsistent message", eldest.ErrForeignValue)
 	}
 	return l, nil
 }

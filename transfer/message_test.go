@@ -17,10 +17,10 @@ func member(lease int64, token eldest.Token) Member {
 
 // The encoded messages, which other versions read.
 func TestLetterOnTheWire(t *testing.T) {
-	l := letter{Token: 7, Taken: true, Request: &question{ID: "id", What: Drain, Leader: lifeOf(member(10, 7)), Target: lifeOf(member(11, 9))}}
+	l := message{Token: 7, Taken: true, Request: &question{ID: "id", What: Drain, Leader: lifeOf(member(10, 7)), Target: lifeOf(member(11, 9))}}
 	require.Equal(t, `{"v":1,"token":7,"request":{"id":"id","do":"drain","leader":{"lease":"a","token":7,"box":3},"target":{"lease":"b","token":9,"box":3}},"taken":true}`, string(l.encode()))
-	require.Equal(t, `{"v":1,"token":7,"answer":{"id":"id","done":true,"token":8}}`, string(letter{Token: 7, Answer: &answer{ID: "id", Done: true, Token: 8}}.encode()))
-	require.Equal(t, `{"v":1,"token":7}`, string(letter{Token: 7}.encode()))
+	require.Equal(t, `{"v":1,"token":7,"answer":{"id":"id","done":true,"token":8}}`, string(message{Token: 7, Answer: &answer{ID: "id", Done: true, Token: 8}}.encode()))
+	require.Equal(t, `{"v":1,"token":7}`, string(message{Token: 7}.encode()))
 	got, err := decode(l.encode())
 	require.NoError(t, err)
 	l.Version = version

@@ -1,4 +1,4 @@
-package mailbox
+package requestkey
 
 import (
 	"context"
@@ -13,28 +13,28 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// Box is a mailbox as one reply showed it; the zero value is a mailbox that does not exist.
+// Key is a request key as one reply showed it; the zero value is a request key that does not exist.
 //
-// Invariant: Mod is 0 if and only if the mailbox does not exist; it grows with each write.
-type Box struct {
+// Invariant: Mod is 0 if and only if the request key does not exist; it grows with each write.
+type Key struct {
 	// Value is the content.
 	Value []byte
 	// Mod and Created are the key's mod and create revisions.
 	Mod, Created int64
-	// Lease is the lease that the mailbox is bound to.
+	// Lease is the lease that the request key is bound to.
 	Lease int64
 }
 
-// BoxOf returns the mailbox that a reply or an event shows; nil is a mailbox that does not exist.
-func BoxOf(kv *mvccpb.KeyValue) Box {
+// KeyOf returns the request key that a reply or an event shows; nil is a request key that does not exist.
+func KeyOf(kv *mvccpb.KeyValue) Key {
 	if kv == nil {
-		return Box{}
+		return Key{}
 	}
-	return Box{Value: kv.Value, Mod: kv.ModRevision, Created: kv.CreateRevision, Lease: kv.Lease}
+	return Key{Value: kv.Value, Mod: kv.ModRevision, Created: kv.CreateRevision, Lease: kv.Lease}
 }
 
-// Survey reads an election's queue and its mailboxes, by lease, at one revision, in one request.
-func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot, map[int64]Box, error) {
+// Survey reads an election's queue and its request keys, by lease, at one revision, in one request.
+func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot, map[int64]Key, error) {
 	begin, end := keys.Range(election)
 	first, last := keys.RequestRange(election)
 	resp, err := kv.Txn(ctx).Then(
@@ -43,21 +43,21 @@ func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot,
 	if err != nil {
 		return txn.Snapshot{}, nil, err
 	}
-	line, boxes := txn.Snapshot{Revision: resp.Header.Revision}, make(map[int64]Box)
+	line, boxes := txn.Snapshot{Revision: resp.Header.Revision}, make(map[int64]Key)
 	line.Queue, line.Foreign = view.Queue(election, resp.Responses[0].GetResponseRange().Kvs)
 	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
 		if lease, err := keys.ParseRequest(election, string(kv.Key)); err == nil {
-			boxes[lease] = BoxOf(kv)
+			boxes[lease] = KeyOf(kv)
 		}
 	}
 	return line, boxes, nil
 }
 
-// Post writes the mailbox of a candidate, bound to its lease, if the candidate's key has this
+// Write writes the request key of a candidate, bound to its lease, if the candidate's key has this
 // token; else the error wraps eldest.ErrDeposed and nothing is written. It overwrites the content
-// of an earlier life. The Value of the entry is the mailbox's, not the candidate's. Post returns
-// the mailbox as it is now.
-func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) (Box, error) {
+// of an earlier life. The Value of the entry is the request key's, not the candidate's. Write returns
+// the request key as it is now.
+func Write(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) (Key, error) {
 	box := keys.Request(e.Election, e.Lease)
 	resp, err := kv.Txn(ctx).
 		If(txn.Guard{Key: e.Key(), Token: token}.Compare()).
@@ -65,45 +65,45 @@ func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) 
 		Commit()
 	switch {
 	case err != nil:
-		return Box{}, txn.Outcome(err)
+		return Key{}, txn.Outcome(err)
 	case !resp.Succeeded:
-		return Box{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
+		return Key{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
 	}
-	return BoxOf(first(resp.Responses[1].GetResponseRange().Kvs)), nil
+	return KeyOf(first(resp.Responses[1].GetResponseRange().Kvs)), nil
 }
 
-// Swap is one change of a mailbox. The requesting client and the candidate take turns to write it.
+// Swap is one change of a request key. The requesting client and the candidate take turns to write it.
 type Swap struct {
-	// Election and Lease identify the mailbox.
+	// Election and Lease identify the request key.
 	Election string
 	Lease    int64
 	// Mod is the mod revision at which it was seen: if it was written since, nothing is written.
 	Mod int64
-	// Value is the new content. The mailbox stays bound to its lease.
+	// Value is the new content. The request key stays bound to its lease.
 	Value []byte
 	// While are candidates that must exist, each with its token, or nothing is written. Only Key
 	// and Token are used.
 	While []eldest.Candidate
-	// Boxes are mailboxes of other candidates that must be unchanged, or nothing is written: no
-	// other request may be about to move the candidates of While. Mod 0 is a mailbox that does not
+	// Unchanged are request keys of other candidates that must be unchanged, or nothing is written: no
+	// other request may be about to move the candidates of While. Mod 0 is a request key that does not
 	// exist.
-	Boxes []BoxAt
+	Unchanged []KeyAt
 	// Before, if positive, makes Do read the candidates that are older than this token, at the
 	// revision of the change.
 	Before eldest.Token
 }
 
-// BoxAt is the mailbox of a candidate, by its lease, at a mod revision.
-type BoxAt struct{ Lease, Mod int64 }
+// KeyAt is the request key of a candidate, by its lease, at a mod revision.
+type KeyAt struct{ Lease, Mod int64 }
 
 // Swapped is the result of a Swap.
 type Swapped struct {
-	// Done reports whether the mailbox was written.
+	// Done reports whether the request key was written.
 	Done bool
-	// Box is the mailbox as it is now, whether it was written or not.
-	Box Box
+	// Key is the request key as it is now, whether it was written or not.
+	Key Key
 	// Gone is the first candidate of Swap.While that does not exist any more; zero if all exist. If
-	// it is zero, the change was not done, and Box is at Swap.Mod, then one of Swap.Boxes has
+	// it is zero, the change was not done, and Key is at Swap.Mod, then one of Swap.Unchanged has
 	// changed.
 	Gone eldest.Candidate
 	// Older are the candidates older than Swap.Before, oldest first, without values;
@@ -114,7 +114,7 @@ type Swapped struct {
 }
 
 // Do carries the change out, in one request. If a Swap is sent again after a lost reply, the
-// mailbox may have been written since: Box shows whether the Swap itself did.
+// request key may have been written since: Key shows whether the Swap itself did.
 func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	box := keys.Request(s.Election, s.Lease)
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(box), "=", s.Mod)}
@@ -123,7 +123,7 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 		compares = append(compares, txn.Guard{Key: c.Key, Token: c.Token}.Compare())
 		reads = append(reads, clientv3.OpGet(c.Key, clientv3.WithKeysOnly()))
 	}
-	for _, b := range s.Boxes {
+	for _, b := range s.Unchanged {
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(keys.Request(s.Election, b.Lease)), "=", b.Mod))
 	}
 	writes := []clientv3.Op{
@@ -141,13 +141,13 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	done := Swapped{Done: resp.Succeeded, Revision: resp.Header.Revision}
 	answers := resp.Responses
 	if done.Done {
-		done.Box = BoxOf(first(answers[1].GetResponseRange().Kvs))
+		done.Key = KeyOf(first(answers[1].GetResponseRange().Kvs))
 		if s.Before > 0 {
 			done.Older, _ = view.Queue(s.Election, answers[2].GetResponseRange().Kvs)
 		}
 		return done, nil
 	}
-	done.Box = BoxOf(first(answers[0].GetResponseRange().Kvs))
+	done.Key = KeyOf(first(answers[0].GetResponseRange().Kvs))
 	for i, c := range s.While {
 		if kv := first(answers[i+1].GetResponseRange().Kvs); kv == nil || kv.CreateRevision != int64(c.Token) {
 			done.Gone = c
@@ -157,9 +157,9 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	return done, nil
 }
 
-// Unpost deletes a mailbox if it has this create revision. It succeeds if the mailbox does not
+// Delete deletes a request key if it has this create revision. It succeeds if the request key does not
 // exist or has another create revision.
-func Unpost(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
+func Delete(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
 	box := keys.Request(election, lease)
 	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(box), "=", created)).Then(clientv3.OpDelete(box)).Commit()
 	return txn.Outcome(err)
