@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -168,15 +167,7 @@ func (f *labFlags) takeScenario() error {
 		return cli.Usagef("--play %s: the file has more than %d bytes", cli.Printable(f.play), maxScenario)
 	}
 	f.scenario = &feed.Scenario{}
-	body := json.NewDecoder(bytes.NewReader(data))
-	body.DisallowUnknownFields()
-	err = body.Decode(f.scenario)
-	if err == nil {
-		if _, more := body.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more than one JSON value")
-		}
-	}
-	if err == nil {
+	if err = feed.Decode(bytes.NewReader(data), f.scenario); err == nil {
 		err = f.scenario.Check() // of null, too: it has no steps
 	}
 	if err != nil {

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -230,11 +227,8 @@ func (c *candidate) loseKeeper(ctx context.Context) error {
 		return fmt.Errorf("the keeper of %s: %w", c.who, err)
 	}
 	err := inject.Until(ctx, "a keeper ends", func(context.Context) (bool, error) {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			return true, nil
-		}
-		return strings.Contains(string(stat), ") Z "), err // it remains a zombie while its parent is stopped
+		alive, err := offspring.Alive(pid)
+		return err == nil && !alive, err
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,10 +26,10 @@ const maxDone = 1000
 // without Config.Write.
 func (v *View) Do(ctx context.Context, a feed.Action) error {
 	if err := a.Check(); err != nil {
-		return refused("%s", err)
+		return feed.Refused("%s", err)
 	}
 	if a.Do == feed.Reset { // like Play, for the page it would be a beginning
-		return refused("an existing cluster cannot be reset")
+		return feed.Refused("an existing cluster cannot be reset")
 	}
 	err := v.do(ctx, a)
 	event := feed.Event{Type: feed.Acted, Action: &a}
@@ -55,30 +55,26 @@ func (v *View) Done() feed.Scenario {
 
 func (v *View) do(ctx context.Context, a feed.Action) error {
 	if a.Do != feed.Evict && a.Do != feed.Transfer {
-		return refused("%s cannot be done to an existing cluster, only %s and %s", cli.Printable(a.Do), feed.Evict, feed.Transfer)
+		return feed.Refused("%s cannot be done to an existing cluster, only %s and %s", cli.Printable(a.Do), feed.Evict, feed.Transfer)
 	}
 	if !v.cfg.Write {
-		return refused("the cluster is only shown; start eldest lab with --write to change it")
+		return feed.Refused("the cluster is only shown; start eldest lab with --write to change it")
 	}
 	directory, name := split(cmp.Or(a.Election, v.cfg.Election))
 	if err := keys.Check(name); err != nil {
-		return refused("%s", connect.Because(err))
+		return feed.Refused("%s", connect.Because(err))
 	}
 	if a.Key == "" || a.Token == 0 {
-		return refused("an action on a candidate needs its key and token")
+		return feed.Refused("an action on a candidate needs its key and token")
 	}
 	if v.cfg.Election != "" && (directory != "" || name != v.cfg.Election) {
-		return refused("only the election %s is shown", cli.Printable(v.cfg.Election))
+		return feed.Refused("only the election %s is shown", cli.Printable(v.cfg.Election))
 	}
 	c := candidate{directory: directory, election: name, key: strings.TrimPrefix(a.Key, directory), token: eldest.Token(a.Token)}
 	if a.Do == feed.Evict {
 		return v.evict(ctx, c)
 	}
 	return v.transfer(ctx, c)
-}
-
-func refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", feed.ErrRefused, fmt.Sprintf(format, args...))
 }
 
 // candidate is whom an action is about: its election in a directory, and the key without the
@@ -101,7 +97,7 @@ func (c candidate) changed(token eldest.Token) error {
 	if token == c.token {
 		return nil
 	}
-	return refused("%s was registered again meanwhile: it now has token %d, not %d; nothing was done", cli.Printable(c.key), token, c.token)
+	return feed.Refused("%s was registered again meanwhile: it now has token %d, not %d; nothing was done", cli.Printable(c.key), token, c.token)
 }
 
 // evict deletes the candidate's key, as "eldest evict" does.
@@ -124,7 +120,7 @@ func (v *View) evict(ctx context.Context, c candidate) error {
 	case err == nil, errors.Is(err, feed.ErrRefused):
 		return err
 	case errors.As(err, &coded), errors.Is(err, operate.ErrReplaced):
-		return refused("%s", connect.Because(err))
+		return feed.Refused("%s", connect.Because(err))
 	}
 	return v.explained(err)
 }
@@ -160,7 +156,7 @@ func (v *View) transfer(ctx context.Context, c candidate) error {
 		if refusal.Unknown {
 			return errors.New(text)
 		}
-		return refused("%s", text)
+		return feed.Refused("%s", text)
 	case errors.Is(err, transfer.ErrOvertaken):
 		return fmt.Errorf("%s: the target left the queue meanwhile, or yielded to another candidate", connect.Because(err))
 	case connect.Code(err) == codes.PermissionDenied:

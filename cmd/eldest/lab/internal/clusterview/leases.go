@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
 // leases are the leases whose time left is known.
@@ -32,10 +33,8 @@ func (l leases) left(lease int64) (left, granted float64) {
 	if !known {
 		return unknown, 0
 	}
-	return milliseconds(max(0, r.left-time.Since(r.at))), milliseconds(r.granted)
+	return feed.Milliseconds(max(0, r.left-time.Since(r.at))), feed.Milliseconds(r.granted)
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 const (
 	// maxPolled is how many elections, and maxLeases how many leases in all, are polled.

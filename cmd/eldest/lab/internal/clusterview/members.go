@@ -20,14 +20,6 @@ const (
 	namesAge = 30 * time.Second
 )
 
-// The states of members, as in feed.MemberState.
-const (
-	leads    = "leader"
-	follows  = "follower"
-	isDown   = "down"
-	isUnsure = "unknown"
-)
-
 // pollMembers asks each endpoint for its status, while a page is open, until ctx ends.
 func (v *View) pollMembers(ctx context.Context) {
 	var last []feed.MemberState
@@ -91,19 +83,19 @@ func (v *View) member(ctx context.Context, endpoint string, names map[uint64]str
 	status, err := v.cfg.Client.Status(once, endpoint)
 	if err != nil {
 		if connect.Silent(err) {
-			return feed.MemberState{State: isDown}
+			return feed.MemberState{State: feed.MemberDown}
 		}
 		v.failed(ctx, err)
-		return feed.MemberState{State: isUnsure}
+		return feed.MemberState{State: feed.MemberUnknown}
 	}
 	m := feed.MemberState{
-		Name: names[status.Header.MemberId], State: follows, Revision: status.Header.Revision, RaftTerm: status.RaftTerm,
+		Name: names[status.Header.MemberId], State: feed.MemberFollows, Revision: status.Header.Revision, RaftTerm: status.RaftTerm,
 	}
 	switch status.Leader {
 	case status.Header.MemberId:
-		m.State = leads
+		m.State = feed.MemberLeads
 	case 0: // it knows no leader
-		m.State = isUnsure
+		m.State = feed.MemberUnknown
 	}
 	return m
 }

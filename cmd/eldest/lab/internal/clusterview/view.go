@@ -3,7 +3,6 @@ package clusterview
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -114,7 +113,7 @@ func (v *View) Log() *feed.Log { return v.log }
 
 // Play is refused.
 func (v *View) Play(context.Context, feed.Scenario) error {
-	return fmt.Errorf("%w: a scenario cannot be played on an existing cluster", feed.ErrRefused)
+	return feed.Refused("a scenario cannot be played on an existing cluster")
 }
 
 // idle is the time between two checks whether a page is open.

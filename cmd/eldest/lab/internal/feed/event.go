@@ -123,10 +123,19 @@ type MessageState struct {
 	Renewal bool `json:"renewal,omitempty"`
 }
 
+// The states of a member of etcd.
+const (
+	MemberLeads   = "leader"
+	MemberFollows = "follower"
+	MemberStopped = "stopped" // by SIGSTOP
+	MemberDown    = "down"
+	MemberUnknown = "unknown"
+)
+
 // MemberState is the state of one member of etcd.
 type MemberState struct {
 	Name string `json:"name"`
-	// State is leader, follower, stopped (SIGSTOP), down or unknown.
+	// State is one of those above.
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 	RaftTerm uint64 `json:"raft_term,omitempty"`

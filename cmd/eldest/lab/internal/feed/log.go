@@ -37,7 +37,10 @@ func NewLog() *Log {
 }
 
 // NowMS returns the time since the beginning.
-func (l *Log) NowMS() float64 { return float64(time.Since(l.begin).Nanoseconds()) / 1e6 }
+func (l *Log) NowMS() float64 { return Milliseconds(time.Since(l.begin)) }
+
+// Milliseconds returns a time as it is in events and actions.
+func Milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
 // Add appends an event, and numbers it. An event without a time gets the present one. It never
 // blocks for long.

@@ -3,10 +3,16 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // ErrRefused is returned for an action that cannot be done as asked: its text says what to do.
 var ErrRefused = errors.New("not done")
+
+// Refused returns an error that wraps ErrRefused. The format is that of fmt.Errorf.
+func Refused(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrRefused}, args...)...)
+}
 
 // Source is what the page shows. Its methods may be called concurrently.
 type Source interface {

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -146,6 +148,16 @@ func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 func (p *Process) End() {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
+}
+
+// Alive reports whether a process, of whatever parent, exists and is no zombie. A process that has
+// ended remains a zombie while its parent is stopped. It needs Linux's /proc.
+func Alive(pid int) (bool, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return false, nil
+	}
+	return err == nil && !strings.Contains(string(stat), ") Z "), err
 }
 
 // Code returns the exit code of an error of Wait, -1 after a signal.

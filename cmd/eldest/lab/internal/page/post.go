@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -57,14 +56,7 @@ func read[T any](w http.ResponseWriter, r *http.Request) (asked T, err error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a body that comes too slowly fails below
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	err = body.Decode(&asked)
-	if err == nil {
-		if _, more := body.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more than one JSON value")
-		}
-	}
+	err = feed.Decode(http.MaxBytesReader(w, r.Body, maxBody), &asked)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

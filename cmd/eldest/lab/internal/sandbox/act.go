@@ -14,11 +14,6 @@ const effectTime = 15 * time.Second
 
 var errTooLong = fmt.Errorf("it took longer than %v", effectTime)
 
-// refused returns an error that wraps feed.ErrRefused.
-func refused(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{feed.ErrRefused}, args...)...)
-}
-
 // task is one action that is carried out.
 type task struct {
 	in *Sandbox
@@ -87,7 +82,7 @@ var asking = map[string]bool{
 // Do implements feed.Source.
 func (s *Sandbox) Do(ctx context.Context, a feed.Action) error {
 	if err := a.Check(); err != nil {
-		return refused("%w", err)
+		return feed.Refused("%w", err)
 	}
 	if a.Do == feed.Reset {
 		return s.reset(ctx, a)
@@ -125,11 +120,11 @@ func (t *task) carryOut(ctx context.Context, e *era) error {
 		t.c = t.in.candidates[t.a.On]
 		t.in.mu.Unlock()
 		if t.c == nil {
-			return refused("there is no participant %q", t.a.On)
+			return feed.Refused("there is no participant %q", t.a.On)
 		}
 	}
 	if asking[t.a.Do] && t.in.members.running() == 0 {
-		return refused("%w: restart one", errNoMember)
+		return feed.Refused("%w: restart one", errNoMember)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, effectTime, errTooLong)
 	defer cancel()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,9 +55,9 @@ type process struct {
 
 func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
 	c := &candidate{in: in, name: name}
-	c.state = feed.ParticipantState{Kind: kind, Life: feed.Starting, TTLMS: milliseconds(in.cfg.TTL), Rule: rule}
+	c.state = feed.ParticipantState{Kind: kind, Life: feed.Starting, TTLMS: feed.Milliseconds(in.cfg.TTL), Rule: rule}
 	if kind == feed.Heartbeats {
-		c.state.HeartbeatMS = milliseconds(heartbeatTimeout)
+		c.state.HeartbeatMS = feed.Milliseconds(heartbeatTimeout)
 	}
 	c.gate = newGate(func(what feed.Type, m message) { m.tap.tell(what, m) }, func(m message) { m.tap.tear(m) }, c.show)
 	endpoints := in.field.Endpoints()
@@ -80,8 +79,6 @@ func (c *candidate) disconnect() {
 	}
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
-
 // show adds the participant's state to the log.
 func (c *candidate) show() {
 	c.mu.Lock()
@@ -92,7 +89,7 @@ func (c *candidate) show() {
 // shown is show for callers that hold the mutex: the newest state is the last one in the log.
 func (c *candidate) shown() {
 	state, set := c.state, c.gate.settings()
-	state.Cut, state.DelayMS, state.LoseReply = set.cut, milliseconds(set.delay), set.loseReply
+	state.Cut, state.DelayMS, state.LoseReply = set.cut, feed.Milliseconds(set.delay), set.loseReply
 	state.Hold, state.Breakpoints = set.hold, set.breakpoints
 	c.in.log.Add(feed.Event{Type: feed.Participant, Who: c.name, Participant: &state})
 }
@@ -213,7 +210,7 @@ func (c *candidate) report(e oracle.Event) {
 	news.Text = shortened(strings.Join(parts, ": "))
 	ago := lease.Boot().Now() - e.At // all processes of a machine share this clock
 	c.in.log.Add(feed.Event{
-		AtMS: max(c.in.log.NowMS()-milliseconds(max(ago, 0)), 0), Type: feed.Report, Who: c.name, Report: news,
+		AtMS: max(c.in.log.NowMS()-feed.Milliseconds(max(ago, 0)), 0), Type: feed.Report, Who: c.name, Report: news,
 	})
 	if e.Kind == oracle.Ended || e.Kind == oracle.Failed {
 		c.mu.Lock()
@@ -242,6 +239,6 @@ func (c *candidate) keeper() int {
 
 // alive reports whether a process exists and is no zombie, where the kernel can be asked.
 func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
+	is, err := offspring.Alive(pid)
+	return err == nil && is
 }

@@ -25,15 +25,15 @@ func (s *Sandbox) check(a feed.Action) error {
 	d, known := deeds[a.Do]
 	switch {
 	case a.Do == feed.Evict:
-		return refused("%s is for an existing cluster", a.Do)
+		return feed.Refused("%s is for an existing cluster", a.Do)
 	case !known:
-		return refused("unknown action %.*q", mostWord, a.Do)
+		return feed.Refused("unknown action %.*q", mostWord, a.Do)
 	case d.on == aParticipant && a.On == "" && (a.Do != feed.DeleteKey || a.Key == ""):
-		return refused("%s needs a participant", a.Do)
+		return feed.Refused("%s needs a participant", a.Do)
 	case d.on == aMessage && a.On == "" && a.Message == 0:
-		return refused("%s needs a message, or a participant", a.Do)
+		return feed.Refused("%s needs a message, or a participant", a.Do)
 	case d.on == aMember && (a.Member < 0 || a.Member >= s.field.Size()):
-		return refused("there is no member %d: they are numbered from 0 to %d", a.Member, s.field.Size()-1)
+		return feed.Refused("there is no member %d: they are numbered from 0 to %d", a.Member, s.field.Size()-1)
 	case d.check != nil:
 		return d.check(a)
 	}
@@ -43,30 +43,30 @@ func (s *Sandbox) check(a feed.Action) error {
 func checkAdd(a feed.Action) error {
 	switch {
 	case !slices.Contains(feed.Kinds, a.Kind):
-		return refused("unknown kind of participant %.*q", mostWord, a.Kind)
+		return feed.Refused("unknown kind of participant %.*q", mostWord, a.Kind)
 	case !appliesTo(a.Rule, a.Kind):
-		return refused("the rule %.*q cannot be taken out of the kind %s", mostWord, a.Rule, a.Kind)
+		return feed.Refused("the rule %.*q cannot be taken out of the kind %s", mostWord, a.Rule, a.Kind)
 	}
 	return nil
 }
 
 func checkRule(a feed.Action) error {
 	if a.Rule != "" && !slices.ContainsFunc(rules, func(r feed.Rule) bool { return r.Name == a.Rule }) {
-		return refused("unknown rule %.*q", mostWord, a.Rule)
+		return feed.Refused("unknown rule %.*q", mostWord, a.Rule)
 	}
 	return nil
 }
 
 func checkCut(a feed.Action) error {
 	if !slices.Contains([]string{"", bothWays, requests, replies}, a.Way) {
-		return refused("unknown way %.*q: want %s, %s or %s", mostWord, a.Way, bothWays, requests, replies)
+		return feed.Refused("unknown way %.*q: want %s, %s or %s", mostWord, a.Way, bothWays, requests, replies)
 	}
 	return nil
 }
 
 func checkDelay(a feed.Action) error {
-	if most := milliseconds(mostDelay); !(a.MS >= 0 && a.MS <= most) { // NaN is refused as well
-		return refused("a delay of %v ms: want 0 to %v", a.MS, most)
+	if most := feed.Milliseconds(mostDelay); !(a.MS >= 0 && a.MS <= most) { // NaN is refused as well
+		return feed.Refused("a delay of %v ms: want 0 to %v", a.MS, most)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func checkBreakpoint(a feed.Action) error {
 	for _, b := range a.Breakpoints {
 		method, kind, _ := strings.Cut(b, " ")
 		if method == "" || len(b) > mostWord || !slices.Contains(kinds, kind) {
-			return refused("unknown kind of messages %.*q: want a method and one of %s, such as %q", mostWord, b, strings.Join(kinds, ", "), "Txn answer")
+			return feed.Refused("unknown kind of messages %.*q: want a method and one of %s, such as %q", mostWord, b, strings.Join(kinds, ", "), "Txn answer")
 		}
 	}
 	return nil
@@ -86,16 +86,16 @@ func checkBreakpoint(a feed.Action) error {
 // those that it has added before.
 func (s *Sandbox) checkScenario(c feed.Scenario) error {
 	if err := c.Check(); err != nil {
-		return refused("%w", err)
+		return feed.Refused("%w", err)
 	}
 	if len(c.Steps) > mostSteps {
-		return refused("the scenario has %d steps: want %d at most", len(c.Steps), mostSteps)
+		return feed.Refused("the scenario has %d steps: want %d at most", len(c.Steps), mostSteps)
 	}
 	added, total := 0, 0.0
 	for i, step := range c.Steps {
 		// The limit is also checked here, so that no sum is too large.
-		if after := step.AfterMS; !(after >= 0 && after <= milliseconds(longest)) {
-			return refused("step %d: %v ms after the step before: want 0 to %v", i+1, after, milliseconds(longest))
+		if after := step.AfterMS; !(after >= 0 && after <= feed.Milliseconds(longest)) {
+			return feed.Refused("step %d: %v ms after the step before: want 0 to %v", i+1, after, feed.Milliseconds(longest))
 		}
 		total += step.AfterMS
 		err := s.check(step.Action)
@@ -103,15 +103,15 @@ func (s *Sandbox) checkScenario(c feed.Scenario) error {
 		case err != nil:
 			return fmt.Errorf("step %d: %w", i+1, err)
 		case step.Message != 0:
-			return refused("step %d: messages have other numbers each time: use on and match", i+1)
+			return feed.Refused("step %d: messages have other numbers each time: use on and match", i+1)
 		case step.Do == feed.Add:
 			added++
 		case step.On != "" && !isAdded(step.On, added):
-			return refused("step %d: there is no participant %.*q then: %d were added before", i+1, mostWord, step.On, added)
+			return feed.Refused("step %d: there is no participant %.*q then: %d were added before", i+1, mostWord, step.On, added)
 		}
 	}
-	if total > milliseconds(longest) || math.IsNaN(total) {
-		return refused("the scenario takes longer than %v", longest)
+	if total > feed.Milliseconds(longest) || math.IsNaN(total) {
+		return feed.Refused("the scenario takes longer than %v", longest)
 	}
 	return nil
 }

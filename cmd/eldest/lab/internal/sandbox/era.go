@@ -51,9 +51,9 @@ func (s *Sandbox) enter() (*era, error) {
 	defer s.mu.Unlock()
 	switch why := context.Cause(s.era.life); {
 	case errors.Is(why, errBeginsAnew):
-		return nil, refused("%w: try again in a moment", why)
+		return nil, feed.Refused("%w: try again in a moment", why)
 	case why != nil:
-		return nil, refused("%w", why)
+		return nil, feed.Refused("%w", why)
 	}
 	s.era.actions.Add(1)
 	return s.era, nil
@@ -93,11 +93,11 @@ func (e *era) scenario() feed.Scenario {
 	scenario := feed.Scenario{Steps: []feed.Step{}}
 	last, total := e.begin, 0.0
 	for _, d := range done {
-		after := min(max(d.at-last, 0), milliseconds(mostGap))
+		after := min(max(d.at-last, 0), feed.Milliseconds(mostGap))
 		scenario.Steps = append(scenario.Steps, feed.Step{AfterMS: after, Action: d.Action})
 		last, total = max(last, d.at), total+after
 	}
-	if most := milliseconds(longest - time.Second); total > most { // the second is for rounding
+	if most := feed.Milliseconds(longest - time.Second); total > most { // the second is for rounding
 		for i := range scenario.Steps {
 			scenario.Steps[i].AfterMS *= most / total
 		}

@@ -20,15 +20,6 @@ const (
 	memberTime = 400 * time.Millisecond
 )
 
-// The states of a member.
-const (
-	memberLeads   = "leader"
-	memberFollows = "follower"
-	memberStopped = "stopped"
-	memberDown    = "down"
-	memberUnknown = "unknown"
-)
-
 // members looks at etcd's members, each on its own, so that one that does not answer delays no other.
 type members struct {
 	in *Sandbox
@@ -46,7 +37,7 @@ func newMembers(in *Sandbox) *members {
 	for i := range in.field.Size() {
 		member := in.field.Member(i)
 		m.poked = append(m.poked, make(chan struct{}, 1))
-		m.states = append(m.states, feed.MemberState{Name: member.Name, Endpoint: member.Endpoint, State: memberUnknown})
+		m.states = append(m.states, feed.MemberState{Name: member.Name, Endpoint: member.Endpoint, State: feed.MemberUnknown})
 		m.stopped = append(m.stopped, false)
 	}
 	return m
@@ -79,16 +70,16 @@ func (m *members) look(ctx context.Context, i int) feed.MemberState {
 	case halted != "":
 		state.State = halted
 	case err != nil:
-		state.State = memberUnknown
+		state.State = feed.MemberUnknown
 	default:
 		state.Revision, state.RaftTerm = status.Header.GetRevision(), status.RaftTerm
 		switch status.Leader {
 		case 0:
-			state.State = memberUnknown
+			state.State = feed.MemberUnknown
 		case member.ID():
-			state.State = memberLeads
+			state.State = feed.MemberLeads
 		default:
-			state.State = memberFollows
+			state.State = feed.MemberFollows
 		}
 	}
 	return state
@@ -102,9 +93,9 @@ func (m *members) halted(i int) string {
 	case m.in.field.Member(i).Running():
 		return ""
 	case m.stopped[i]:
-		return memberStopped
+		return feed.MemberStopped
 	default:
-		return memberDown
+		return feed.MemberDown
 	}
 }
 
@@ -181,11 +172,11 @@ func (m *members) heal(ctx context.Context) error {
 	var down []int
 	for i := range m.in.field.Size() {
 		switch m.halted(i) {
-		case memberStopped:
+		case feed.MemberStopped:
 			if err := m.in.field.Member(i).Cont(); err != nil {
 				return err
 			}
-		case memberDown:
+		case feed.MemberDown:
 			down = append(down, i)
 		}
 	}
@@ -209,7 +200,7 @@ func (t *task) member(ctx context.Context, do func(*etcdtest.Member) error, stop
 		if found == "" {
 			found = "running"
 		}
-		return refused("%s is %s: %s", member.Name, found, advice)
+		return feed.Refused("%s is %s: %s", member.Name, found, advice)
 	}
 	m.before(t.a.Member, stops)
 	err := do(member)
@@ -221,7 +212,7 @@ func (t *task) member(ctx context.Context, do func(*etcdtest.Member) error, stop
 }
 
 func (t *task) memberKill(ctx context.Context) error {
-	return t.member(ctx, (*etcdtest.Member).Kill, false, "restart it first", "", memberStopped)
+	return t.member(ctx, (*etcdtest.Member).Kill, false, "restart it first", "", feed.MemberStopped)
 }
 
 func (t *task) memberStop(ctx context.Context) error {
@@ -229,12 +220,12 @@ func (t *task) memberStop(ctx context.Context) error {
 }
 
 func (t *task) memberContinue(ctx context.Context) error {
-	return t.member(ctx, (*etcdtest.Member).Cont, false, "only a stopped member can be continued", memberStopped)
+	return t.member(ctx, (*etcdtest.Member).Cont, false, "only a stopped member can be continued", feed.MemberStopped)
 }
 
 func (t *task) memberRestart(ctx context.Context) error {
 	restart := func(member *etcdtest.Member) error { return t.in.members.restart(ctx, member.Index) }
-	return t.member(ctx, restart, false, "kill it first", memberDown)
+	return t.member(ctx, restart, false, "kill it first", feed.MemberDown)
 }
 
 // brief returns an error without the end of etcd's log that follows it, besides the first line.

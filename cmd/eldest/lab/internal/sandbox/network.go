@@ -69,7 +69,7 @@ func (t *task) decide(ctx context.Context, pass bool) error {
 	case t.a.Message != 0:
 		var c *candidate
 		if h, c = t.in.heldMessage(t.a.Message, pass); h == nil {
-			return refused("message %d is not held: it was released or dropped, or its call has ended", t.a.Message)
+			return feed.Refused("message %d is not held: it was released or dropped, or its call has ended", t.a.Message)
 		}
 		t.a.On, t.a.Match, t.a.Message = c.name, h.kind, 0
 	default:
@@ -94,9 +94,9 @@ func (t *task) decide(ctx context.Context, pass bool) error {
 			defer t.c.mu.Unlock()
 			return t.c.refusal()
 		case errors.Is(err, errNoneHeld) && t.a.Match == "":
-			return refused("no message of %s is held", t.c.name)
+			return feed.Refused("no message of %s is held", t.c.name)
 		case errors.Is(err, errNoneHeld):
-			return refused("no message %q of %s is held", t.a.Match, t.c.name)
+			return feed.Refused("no message %q of %s is held", t.a.Match, t.c.name)
 		case err != nil:
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/transfer"
 )
 
@@ -31,9 +32,9 @@ func (t *task) keysOf(ctx context.Context) (found []*mvccpb.KeyValue, err error)
 	case len(found) > 0:
 		return found, nil
 	case t.c == nil:
-		return nil, refused("there is no key %q in the queue", t.a.Key)
+		return nil, feed.Refused("there is no key %q in the queue", t.a.Key)
 	default:
-		return nil, refused("%s has no key: it is not queued now", t.c.name)
+		return nil, feed.Refused("%s has no key: it is not queued now", t.c.name)
 	}
 }
 
@@ -78,7 +79,7 @@ func (t *task) revokeLease(ctx context.Context) error {
 	}
 	kv := found[0]
 	if kv.Lease == 0 {
-		return refused("%s is not bound to a lease", kv.Key)
+		return feed.Refused("%s is not bound to a lease", kv.Key)
 	}
 	err = t.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		if _, err := client.Revoke(ctx, clientv3.LeaseID(kv.Lease)); err != nil && !isGone(err) {
@@ -119,7 +120,7 @@ func (t *task) transfer(ctx context.Context) error {
 	t.in.queue.look()
 	var refusal *transfer.Refusal
 	if errors.As(err, &refusal) && !refusal.Unknown && len(result.Moved) == 0 {
-		return refused("%w", err)
+		return feed.Refused("%w", err)
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func (s *Sandbox) begin(ctx context.Context, steps []feed.Step) error {
 	s.beginning.Lock()
 	defer s.beginning.Unlock()
 	if s.closed {
-		return refused("%w", errClosed)
+		return feed.Refused("%w", errClosed)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -27,15 +27,15 @@ func await(ctx context.Context, what string, seen func() bool) error {
 func (c *candidate) refusal() error {
 	switch c.state.Life {
 	case feed.Left:
-		return refused("%s has left: add another participant", c.name)
+		return feed.Refused("%s has left: add another participant", c.name)
 	case feed.Dead:
-		return refused("%s is dead: restart it first", c.name)
+		return feed.Refused("%s is dead: restart it first", c.name)
 	case feed.Stopped:
-		return refused("%s is stopped: continue it first", c.name)
+		return feed.Refused("%s is stopped: continue it first", c.name)
 	case feed.Starting:
-		return refused("%s is starting: try again in a moment", c.name)
+		return feed.Refused("%s is starting: try again in a moment", c.name)
 	default:
-		return refused("%s is running", c.name)
+		return feed.Refused("%s is running", c.name)
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *candidate) claim(change func(*feed.ParticipantState)) error {
 	switch c.state.Life {
 	case feed.Dead:
 	case feed.Running:
-		return refused("%s is running: kill it first", c.name)
+		return feed.Refused("%s is running: kill it first", c.name)
 	default:
 		return c.refusal()
 	}
@@ -148,7 +148,7 @@ func (t *task) setRule(ctx context.Context) error {
 	var err error
 	switch {
 	case !appliesTo(t.a.Rule, kind):
-		err = refused("%s is of the kind %s, from which the rule %q cannot be taken out", c.name, kind, t.a.Rule)
+		err = feed.Refused("%s is of the kind %s, from which the rule %q cannot be taken out", c.name, kind, t.a.Rule)
 	case life == feed.Running:
 		p.expected = true
 	case life != feed.Dead:
@@ -290,7 +290,7 @@ func (t *task) resume(ctx context.Context) error {
 		c.shown()
 		err = p.Resume()
 	case feed.Running:
-		err = refused("%s is not stopped", c.name)
+		err = feed.Refused("%s is not stopped", c.name)
 	default:
 		err = c.refusal()
 	}

@@ -203,11 +203,11 @@ func (q *queue) times(lease int64) (left, granted float64) {
 	agrees := exact > least-tolerance && exact < least+time.Second+tolerance
 	switch {
 	case known && (!ok || agrees || seen.at.After(q.asked)):
-		return milliseconds(max(exact, 0)), milliseconds(cmp.Or(told.granted, seen.ttl))
+		return feed.Milliseconds(max(exact, 0)), feed.Milliseconds(cmp.Or(told.granted, seen.ttl))
 	case ok:
-		return milliseconds(max(least+time.Second/2, 0)), milliseconds(told.granted)
+		return feed.Milliseconds(max(least+time.Second/2, 0)), feed.Milliseconds(told.granted)
 	default:
-		return -1, milliseconds(told.granted)
+		return -1, feed.Milliseconds(told.granted)
 	}
 }
 

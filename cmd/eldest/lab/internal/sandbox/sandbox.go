@@ -191,7 +191,7 @@ func (s *Sandbox) nextName() (string, error) {
 		c.mu.Unlock()
 	}
 	if here >= MostParticipants {
-		return "", refused("there are %d participants, which is the limit: let one leave first", here)
+		return "", feed.Refused("there are %d participants, which is the limit: let one leave first", here)
 	}
 	s.named++
 	return participantName(s.named), nil

@@ -54,7 +54,7 @@ func TestThreeParticipants(t *testing.T) {
 		return e.Type == feed.Observer && e.Observer.State == "led" && e.Observer.Token == leader.Create && e.Observer.Value == order[0]
 	})
 	members := s.eventually(0, "a leader of etcd and two followers", func(e feed.Event) bool {
-		return e.Type == feed.Members && len(e.Members) == 3 && slices.Equal(states(e), []string{memberFollows, memberFollows, memberLeads})
+		return e.Type == feed.Members && len(e.Members) == 3 && slices.Equal(states(e), []string{feed.MemberFollows, feed.MemberFollows, feed.MemberLeads})
 	})
 	require.Positive(t, members.Members[0].RaftTerm)
 
@@ -290,17 +290,17 @@ func TestOperator(t *testing.T) {
 		}, "the members are %v", want)
 	}
 	s.do(feed.Action{Do: feed.MoveLeader, Member: 0})
-	is(memberLeads, memberFollows, memberFollows)
+	is(feed.MemberLeads, feed.MemberFollows, feed.MemberFollows)
 	s.do(feed.Action{Do: feed.MoveLeader, Member: 1})
-	is(memberFollows, memberLeads, memberFollows)
+	is(feed.MemberFollows, feed.MemberLeads, feed.MemberFollows)
 	s.do(feed.Action{Do: feed.MemberStop, Member: 0})
-	is(memberStopped, memberLeads, memberFollows)
+	is(feed.MemberStopped, feed.MemberLeads, feed.MemberFollows)
 	s.do(feed.Action{Do: feed.MemberKill, Member: 2})
-	is(memberStopped, memberUnknown, memberDown)
+	is(feed.MemberStopped, feed.MemberUnknown, feed.MemberDown)
 	s.do(feed.Action{Do: feed.MemberContinue, Member: 0})
 	s.do(feed.Action{Do: feed.MemberRestart, Member: 2})
 	etcdtest.Eventually(t, func() bool {
-		return slices.Equal(states(s.newest(func(e feed.Event) bool { return e.Type == feed.Members })), []string{memberFollows, memberFollows, memberLeads})
+		return slices.Equal(states(s.newest(func(e feed.Event) bool { return e.Type == feed.Members })), []string{feed.MemberFollows, feed.MemberFollows, feed.MemberLeads})
 	}, "all members serve")
 	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.MemberContinue, Member: 2}), "only a stopped member")
 }
@@ -444,7 +444,7 @@ func TestDoneCanBePlayed(t *testing.T) {
 	s := &Sandbox{}
 	e := newEra(0)
 	for i := range mostSteps + 1 {
-		e.record(float64(i)*milliseconds(time.Hour), feed.Action{Do: feed.Add, Kind: feed.Eldest})
+		e.record(float64(i)*feed.Milliseconds(time.Hour), feed.Action{Do: feed.Add, Kind: feed.Eldest})
 	}
 	scenario := e.scenario()
 	require.NoError(t, s.checkScenario(scenario))
@@ -453,11 +453,11 @@ func TestDoneCanBePlayed(t *testing.T) {
 
 	e = newEra(0)
 	e.record(1000, feed.Action{Do: feed.Add, Kind: feed.Eldest})
-	e.record(milliseconds(time.Hour), feed.Action{Do: feed.Kill, On: "p1"})
+	e.record(feed.Milliseconds(time.Hour), feed.Action{Do: feed.Kill, On: "p1"})
 	scenario = e.scenario()
 	require.Empty(t, scenario.Name)
 	require.EqualValues(t, 1000, scenario.Steps[0].AfterMS)
-	require.InDelta(t, milliseconds(mostGap), scenario.Steps[1].AfterMS, 0)
+	require.InDelta(t, feed.Milliseconds(mostGap), scenario.Steps[1].AfterMS, 0)
 }
 
 func TestBrief(t *testing.T) {

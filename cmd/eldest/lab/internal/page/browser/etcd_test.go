@@ -37,37 +37,33 @@ func testMembersOfEtcd(t *testing.T, l *lab) {
 		l.eventually("the state of a member", func() bool { return slices.Contains(states, l.member(i)) })
 		u.until("the page shows it", `[...document.querySelectorAll(".member")].map((e) => e.dataset.state)[`+js(i)+`] === `+js(l.member(i)))
 	}
+	do := func(action string, member int) {
+		t.Helper()
+		since := l.seq()
+		u.member(action, member)
+		l.acted(since, action)
+	}
 	leader := slices.IndexFunc([]int{0, 1, 2}, l.leads)
 	require.GreaterOrEqual(t, leader, 0, "etcd has no leader")
 	is(leader, "leader")
 
 	next := (leader + 1) % 3
-	since := l.seq()
-	u.member(feed.MoveLeader, next)
-	l.acted(since, feed.MoveLeader)
+	do(feed.MoveLeader, next)
 	l.eventually("etcd's leader has moved", func() bool { return l.leads(next) })
 	is(next, "leader")
 
 	follower := (next + 1) % 3
-	since = l.seq()
-	u.member(feed.MemberStop, follower)
-	l.acted(since, feed.MemberStop)
+	do(feed.MemberStop, follower)
 	is(follower, "stopped")
 	require.False(t, l.answers(follower))
-	since = l.seq()
-	u.member(feed.MemberContinue, follower)
-	l.acted(since, feed.MemberContinue)
+	do(feed.MemberContinue, follower)
 	l.eventually("it answers again", func() bool { return l.answers(follower) })
 	is(follower, "follower", "leader")
 
-	since = l.seq()
-	u.member(feed.MemberKill, follower)
-	l.acted(since, feed.MemberKill)
+	do(feed.MemberKill, follower)
 	is(follower, "down")
 	require.False(t, l.answers(follower))
-	since = l.seq()
-	u.member(feed.MemberRestart, follower)
-	l.acted(since, feed.MemberRestart)
+	do(feed.MemberRestart, follower)
 	l.eventually("it answers again", func() bool { return l.answers(follower) })
 	is(follower, "follower", "leader")
 	l.eventually("the queue is as before", func() bool { return len(l.order()) == 2 })
