@@ -18,6 +18,8 @@ const (
 	browserLimit = 10 * time.Minute
 	// callLimit bounds one call to the browser.
 	callLimit = 30 * time.Second
+	// starts is how often a browser is started: it has crashed at its start on a slow disk.
+	starts = 3
 	// closing is how long the processes of a browser may take to end.
 	closing = 15 * time.Second
 )
@@ -51,6 +53,19 @@ type chromium struct{ ctx context.Context }
 func start(t *testing.T) *chromium {
 	t.Helper()
 	path := chromiumPath(t)
+	for attempt := 1; ; attempt++ {
+		c, err := launch(t, path)
+		if err == nil {
+			return c
+		}
+		t.Logf("starting %s, attempt %d: %v", path, attempt, err)
+		require.Less(t, attempt, starts, "%s does not start", path)
+	}
+}
+
+// launch starts a browser once.
+func launch(t *testing.T, path string) (*chromium, error) {
+	t.Helper()
 	profile := filepath.Join(t.TempDir(), "profile")
 	limited, cancel := context.WithTimeout(context.Background(), browserLimit)
 	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
@@ -69,6 +84,5 @@ func start(t *testing.T) *chromium {
 		require.Eventually(t, func() bool { return os.RemoveAll(profile) == nil }, closing, 50*time.Millisecond)
 	})
 	// The browser lives as long as the context of the first call.
-	require.NoError(t, chromedp.Do(ctx), "starting %s", path)
-	return &chromium{ctx}
+	return &chromium{ctx}, chromedp.Do(ctx)
 }
