@@ -136,7 +136,7 @@ func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 				if !resp.Created {
 					continue
 				}
-				resp.Header = &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)}
+				etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
 			}
 			select {
 			case out <- resp:

@@ -101,8 +101,8 @@ func TestRefusalsAreFinal(t *testing.T) {
 		s.queued(1)
 	})
 	t.Run("watch", func(t *testing.T) {
-		s := newEnv(t)
-		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher} })
+		s, refused := newEnv(t), etcdtest.RefusedWatch(t, rpctypes.ErrPermissionDenied)
+		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher, refused} })
 		l, err := c.Campaign(s.Ctx)
 		if err == nil {
 			err = s.over(l) // a removal could not be detected without the watch
@@ -121,11 +121,14 @@ func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, er
 }
 
 // forbidden is a watcher without permission.
-type forbidden struct{ clientv3.Watcher }
+type forbidden struct {
+	clientv3.Watcher
+	refused clientv3.WatchResponse
+}
 
-func (forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+func (f forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
 	ch := make(chan clientv3.WatchResponse, 1)
-	ch <- clientv3.WatchResponse{Canceled: true, CancelReason: rpctypes.ErrPermissionDenied.Error()}
+	ch <- f.refused
 	close(ch)
 	return ch
 }

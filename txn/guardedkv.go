@@ -12,11 +12,16 @@ import (
 // KV returns a clientv3.KV that guards every call: code written for a plain KV cannot write or read
 // with it after the tenure. Results are those of Txn; each call sends one request.
 //
-// Compact, which etcd does not allow in transactions, and GetStream cannot be guarded: they return
-// eldest.ErrInvalid.
-func (g Guard) KV(kv clientv3.KV) clientv3.KV { return guardedKV{guard: g, kv: kv} }
+// Compact, which etcd does not allow in transactions, and GetStream of clients from 3.7 on cannot be
+// guarded: they return eldest.ErrInvalid.
+func (g Guard) KV(kv clientv3.KV) clientv3.KV {
+	return guardedKV{KV: g.refusing(), guard: g, kv: kv}
+}
 
+// guardedKV has GetStream from the KV that refuses it, because clients before 3.7 do not have the type
+// that it returns.
 type guardedKV struct {
+	clientv3.KV
 	guard Guard
 	kv    clientv3.KV
 }
@@ -63,13 +68,9 @@ func (g guardedKV) Delete(ctx context.Context, key string, opts ...clientv3.OpOp
 func (g guardedKV) Txn(ctx context.Context) clientv3.Txn { return g.guard.Txn(ctx, g.kv) }
 
 func (g guardedKV) Compact(context.Context, int64, ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
-	return nil, g.unguardable("compact")
+	return nil, g.guard.unguardable("compact")
 }
 
-func (g guardedKV) GetStream(context.Context, string, ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	return nil, g.unguardable("a streamed get")
-}
-
-func (g guardedKV) unguardable(what string) error {
-	return g.guard.failed(fmt.Errorf("%w: %s cannot be guarded", eldest.ErrInvalid, what))
+func (g Guard) unguardable(what string) error {
+	return g.failed(fmt.Errorf("%w: %s cannot be guarded", eldest.ErrInvalid, what))
 }

@@ -2,6 +2,7 @@ package txn_test
 
 import (
 	"context"
+	"reflect"
 	"strconv"
 	"testing"
 
@@ -157,4 +158,20 @@ func TestNamespacedClient(t *testing.T) {
 	require.NoError(t, txn.Leave(s.Ctx, kv, b.Key(), pb.Token))
 	_, absent = s.Value(space + b.Key())
 	require.True(t, absent)
+}
+
+// A method of the client's KV that this package does not have is refused and sends nothing: a guard
+// that a newer client bypasses would be none. GetStream, of clients from 3.7 on, is such a method.
+func TestMethodsOfNewerClientsAreRefused(t *testing.T) {
+	s := newStage(t)
+	guard := txn.Guard{Election: s.Election, Key: s.Election + "/1", Token: 1}
+	stream := reflect.ValueOf(guard.KV(s.Client)).MethodByName("GetStream")
+	if !stream.IsValid() {
+		return // a client before 3.7
+	}
+	results := stream.Call([]reflect.Value{reflect.ValueOf(s.Ctx), reflect.ValueOf("k")})
+	err, _ := results[1].Interface().(error)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorContains(t, err, guard.Key)
+	require.Empty(t, s.Methods())
 }

@@ -18,13 +18,13 @@ import (
 // such range. Each observer sends a range and opens a watch at every change.
 var concurrency = api{Concurrency, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
 	s, err := etcds.NewSession(client, etcds.WithTTL(seconds), etcds.WithContext(life))
-	return s, func(name string) apiElection { return etcds.NewElection(s, name) }, err
+	return s, func(name string) apiElection { return observable(etcds.NewElection(s, name)) }, err
 }}
 
 // dropIn is this project's package with the API of etcd's.
 var dropIn = api{DropIn, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
 	s, err := ours.NewSession(client, ours.WithTTL(seconds), ours.WithContext(life))
-	return s, func(name string) apiElection { return ours.NewElection(s, name) }, err
+	return s, func(name string) apiElection { return observable(ours.NewElection(s, name)) }, err
 }}
 
 // api is a package with the API of etcd's concurrency package, used as its documentation describes:
@@ -44,12 +44,24 @@ type apiSession interface {
 	Close() error
 }
 
-type apiElection interface {
+type apiElection struct {
+	apiCampaign
+	feed func(ctx context.Context) Feed
+}
+
+type apiCampaign interface {
 	Campaign(ctx context.Context, value string) error
 	Key() string
 	Rev() int64
 	Resign(ctx context.Context) error
-	Observe(ctx context.Context) <-chan *clientv3.GetResponse
+}
+
+// observable adapts Observe, whose channel has pointers, or values in etcd's package before 3.7.
+func observable[R any](e interface {
+	apiCampaign
+	Observe(ctx context.Context) <-chan R
+}) apiElection {
+	return apiElection{e, func(ctx context.Context) Feed { return apiFeed[R](e.Observe(ctx)) }}
 }
 
 func (a api) Name() string { return a.name }
@@ -142,7 +154,7 @@ type apiSight struct {
 }
 
 func (s apiSight) Feed(context.Context) (Feed, error) {
-	return apiFeed(s.election.Observe(s.live)), nil
+	return s.election.feed(s.live), nil
 }
 
 func (s apiSight) Close(ctx context.Context) {
@@ -150,15 +162,18 @@ func (s apiSight) Close(ctx context.Context) {
 	_ = s.session.Close(ctx) // on an error its lease expires
 }
 
-type apiFeed <-chan *clientv3.GetResponse
+type apiFeed[R any] <-chan R
 
-func (f apiFeed) Next(ctx context.Context) (string, error) {
+func (f apiFeed[R]) Next(ctx context.Context) (string, error) {
 	select {
 	case resp, ok := <-f:
 		if !ok {
 			return "", errEnded
 		}
-		return string(resp.Kvs[0].Key), nil
+		if value, ok := any(&resp).(*clientv3.GetResponse); ok {
+			return string(value.Kvs[0].Key), nil
+		}
+		return string(any(resp).(*clientv3.GetResponse).Kvs[0].Key), nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}

@@ -71,11 +71,14 @@ func TestScript(t *testing.T) {
 	heedHangups(t)
 	host, err := os.Hostname()
 	require.NoError(t, err)
+	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output() // for scripts that build
+	require.NoError(t, err)
+	gocache, modules, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			s := &script{borrowed(env.T().(testing.TB)), make(map[string]*clitest.Process)}
-			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host)
+			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host, "GOCACHE="+gocache, "GOMODCACHE="+modules)
 			env.Values[key{}] = s
 			return nil
 		},

@@ -8,7 +8,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/internal/watch"
@@ -126,10 +125,13 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 			return
 		}
 		last = leader
-		// Copies: the reader may change the response, and the view needs its own.
-		at := proto.Clone(header).(*pb.ResponseHeader)
-		at.Revision = revision
-		f.add(&clientv3.GetResponse{Header: at, Kvs: []*mvccpb.KeyValue{proto.Clone(leader).(*mvccpb.KeyValue)}, Count: 1})
+		// Copies: the reader may change the response, and the view needs its own. They are made field by
+		// field, because messages of clients before 3.7 cannot be cloned with the library of today.
+		at := &pb.ResponseHeader{ClusterId: header.ClusterId, MemberId: header.MemberId, Revision: revision, RaftTerm: header.RaftTerm}
+		f.add(&clientv3.GetResponse{Header: at, Kvs: []*mvccpb.KeyValue{{
+			Key: slices.Clone(leader.Key), Value: slices.Clone(leader.Value), Lease: leader.Lease,
+			CreateRevision: leader.CreateRevision, ModRevision: leader.ModRevision, Version: leader.Version,
+		}}, Count: 1})
 	}
 	begin, end := keys.Range(name)
 	_ = source.Follow(ctx, watch.Target{

@@ -26,21 +26,34 @@ const (
 	ReadCommitted        = concurrency.ReadCommitted
 )
 
-// STMOption configures NewSTM.
-type STMOption = concurrency.STMOption
+// STMOption configures NewSTM. It is not etcd's type, which has no public name before client 3.7.
+type STMOption func(*stmOptions)
+
+type stmOptions struct {
+	isolation Isolation
+	ctx       context.Context
+	prefetch  []string
+}
 
 // WithIsolation sets the level of isolation.
-func WithIsolation(lvl Isolation) STMOption { return concurrency.WithIsolation(lvl) }
+func WithIsolation(lvl Isolation) STMOption { return func(o *stmOptions) { o.isolation = lvl } }
 
 // WithAbortContext ends the transaction with ctx.
-func WithAbortContext(ctx context.Context) STMOption { return concurrency.WithAbortContext(ctx) }
+func WithAbortContext(ctx context.Context) STMOption { return func(o *stmOptions) { o.ctx = ctx } }
 
 // WithPrefetch reads keys before apply is called.
-func WithPrefetch(keys ...string) STMOption { return concurrency.WithPrefetch(keys...) }
+func WithPrefetch(keys ...string) STMOption {
+	return func(o *stmOptions) { o.prefetch = append(o.prefetch, keys...) }
+}
 
 // NewSTM runs apply until its reads and writes have committed as one transaction.
 func NewSTM(c *clientv3.Client, apply func(STM) error, so ...STMOption) (*clientv3.TxnResponse, error) {
-	return concurrency.NewSTM(c, apply, so...)
+	o := stmOptions{ctx: c.Ctx()} // etcd's defaults
+	for _, set := range so {
+		set(&o)
+	}
+	return concurrency.NewSTM(c, apply, concurrency.WithIsolation(o.isolation),
+		concurrency.WithAbortContext(o.ctx), concurrency.WithPrefetch(o.prefetch...))
 }
 
 // NewSTMRepeatable is NewSTM with RepeatableReads and ctx.

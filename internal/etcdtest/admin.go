@@ -2,8 +2,10 @@ package etcdtest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -113,6 +115,40 @@ func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	return resp.Header.Revision, nil
+}
+
+// Version is the cluster version, which the members agree on: that of the oldest member, "3.5.0" while
+// one of them is a 3.5. Each member reports it at its client URL; the first that answers is asked.
+func (c *Cluster) Version(ctx context.Context) (string, error) {
+	var version struct {
+		Cluster string `json:"etcdcluster"`
+	}
+	errs := []error{ErrNoLeader}
+	for _, m := range c.members {
+		if !m.Running() {
+			continue
+		}
+		err := getJSON(ctx, m.Endpoint+"/version", &version)
+		if err == nil {
+			return version.Cluster, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}
+
+// getJSON reads a JSON object by HTTP.
+func getJSON(ctx context.Context, url string, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewDecoder(resp.Body).Decode(v), resp.Body.Close())
 }
 
 // Compact removes all history up to the current revision and blocks until the member that carries

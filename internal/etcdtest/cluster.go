@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,10 @@ type Config struct {
 	// is eldest. The member's flags are appended to it. nil builds and runs the member's binary of
 	// this repository.
 	Command []string
+	// Etcd is the binary of another etcd, which the members run in place of the embedded server. "" is
+	// the value of the environment variable ELDEST_ETCD; if that is not set, the embedded server. Member.Use
+	// sets it for one member. It needs Linux.
+	Etcd string
 	// Replaceable lets Replace work at any time. Otherwise etcd refuses to change its members until
 	// all of them have been connected for five seconds.
 	Replaceable bool
@@ -55,6 +60,9 @@ const (
 	startTimeout = 60 * time.Second
 	callTimeout  = 10 * time.Second
 )
+
+// etcdEnv is the environment variable that makes all tests run with another etcd.
+const etcdEnv = "ELDEST_ETCD"
 
 // scratch is the name of Scratch in the cluster's directory; no member has it.
 const scratch = "scratch"
@@ -94,6 +102,7 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Election == 0 {
 		cfg.Election = 10 * cfg.Heartbeat
 	}
+	cfg.Etcd = cmp.Or(cfg.Etcd, os.Getenv(etcdEnv))
 	if len(cfg.Command) == 0 {
 		binary, err := memberBinary()
 		if err != nil {
@@ -155,6 +164,7 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 			host:     fmt.Sprintf("192.0.2.%d:2380", i+1),
 			real:     fmt.Sprintf("127.0.0.1:%d", c.ports.ports[2*i+1]),
 			token:    token,
+			etcd:     cfg.Etcd,
 		}
 		m.log = filepath.Join(c.dir.path, m.Name+".log")
 		if cfg.Direct {

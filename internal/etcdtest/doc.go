@@ -34,6 +34,13 @@
 // Cluster.Cut, CutOneWay and Mend apply to all messages between members, including the forwarded
 // renewals of leases. Held counts the messages that were held back.
 //
+// # Another etcd
+//
+// The members run the embedded server. Config.Etcd, or ELDEST_ETCD in the environment, is the binary of
+// another etcd, 3.4 or newer, which they run in its place; Member.Use sets it for one member, so that
+// versions are mixed. All faults are the same. tests/etcdversions builds such binaries and runs the
+// suites with them.
+//
 // # Clients
 //
 // A Proxy, a TCP proxy in this process, is between a Host's client and each member. It delays

@@ -5,3 +5,6 @@ func (c *Cluster) Dir() string { return c.dir.path }
 
 // Pid is the process ID of the running member.
 func (m *Member) Pid() int { return m.running().cmd.Process.Pid }
+
+// Child is the process ID of the etcd that the running member's process runs; 0 for the embedded one.
+func (m *Member) Child() int { return int(m.running().child.Load()) }

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 )
 
 // ErrState is returned for a fault that the member's state does not allow, such as killing a dead
@@ -37,6 +35,7 @@ type Member struct {
 	proc    *process // nil while dead
 	stopped bool     // by SIGSTOP
 	life    int      // how often it was replaced
+	etcd    string   // the binary of the next start; "" is the embedded server
 	id      uint64   // 0 before it was first ready
 }
 
@@ -70,6 +69,14 @@ func (m *Member) Kill() error {
 // Restart is Cluster.Restart for this member alone: it needs a majority that runs.
 func (m *Member) Restart(ctx context.Context) error { return m.cluster.restart(ctx, m) }
 
+// Use sets the etcd that the member runs from its next start on: the path of a binary, or "" for the
+// embedded server. With Kill and Restart it is one step of a rolling upgrade or downgrade.
+func (m *Member) Use(etcd string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.etcd = etcd
+}
+
 // Stop halts the member with SIGSTOP and returns when it has halted. Its connections stay open, but
 // no request on them is answered.
 func (m *Member) Stop() error {
@@ -78,11 +85,9 @@ func (m *Member) Stop() error {
 	if m.proc == nil || m.stopped {
 		return fmt.Errorf("%w: stop %s, which does not run", ErrState, m.Name)
 	}
-	if err := m.proc.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	m.stopped = true
-	return AwaitStopped(m.proc.cmd.Process.Pid)
+	err := m.proc.stop()
+	m.stopped = !errors.Is(err, os.ErrProcessDone)
+	return err
 }
 
 // Cont resumes a stopped member. It returns when the member runs again and has applied the
@@ -95,7 +100,7 @@ func (m *Member) Cont() error {
 		return fmt.Errorf("%w: continue %s, which is not stopped", ErrState, m.Name)
 	}
 	m.stopped = false
-	err := p.cmd.Process.Signal(syscall.SIGCONT)
+	err := p.cont()
 	m.mu.Unlock()
 	if err != nil {
 		return err
@@ -198,6 +203,7 @@ func (m *Member) configure() (path string, err error) {
 		level = "debug"
 	}
 	data, err := json.Marshal(map[string]any{
+		"etcd": m.etcd, "logger": "zap", // etcd 3.4 has another logger by default
 		"name": m.Name, "data-dir": m.dataDir(), "routes": routes,
 		"listen-client-urls": m.Endpoint, "advertise-client-urls": m.Endpoint,
 		"listen-peer-urls": "http://" + m.real, "initial-advertise-peer-urls": "http://" + m.host,
@@ -222,30 +228,4 @@ func (m *Member) dataDir() string {
 		name = fmt.Sprintf("%s.%d", m.Name, m.life)
 	}
 	return filepath.Join(m.cluster.dir.path, name)
-}
-
-// AwaitStopped blocks until the kernel reports that a process is stopped, where the kernel can be
-// asked.
-func AwaitStopped(pid int) error {
-	for end := time.Now().Add(callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if stopped, err := Stopped(pid); stopped || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("etcdtest: process %d did not stop within %v", pid, callTimeout)
-}
-
-// Stopped reports whether the kernel reports a process as stopped. It is true where the kernel
-// cannot be asked. An error means that there is no such process.
-func Stopped(pid int) (bool, error) {
-	if _, unasked := os.Stat("/proc/self/stat"); unasked != nil {
-		return true, nil //nolint:nilerr // no such kernel
-	}
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false, fmt.Errorf("etcdtest: the process does not exist: %w", err)
-	}
-	// The line is: pid (name) state ...; the name may contain anything.
-	line := string(data)
-	return strings.HasPrefix(line[strings.LastIndex(line, ")")+1:], " T"), nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type process struct {
 	done  chan struct{}  // closed when the process has ended and was waited for
 	err   error          // of Wait; valid once done is closed
 	ours  atomic.Bool    // the process was killed by this one
+	child atomic.Int64   // the process ID of an etcd that it runs; 0 for the embedded one
 
 	mu      sync.Mutex
 	seq     int64
@@ -31,10 +33,11 @@ type process struct {
 }
 
 // readyLine, command and reply are the lines of the member's stdin and stdout; see
-// the doc of cmd/eldest/internal/memberproc.
+// the doc of cmd/eldest/internal/memberproc. Child is in a line of its own.
 type readyLine struct {
 	Ready bool   `json:"ready"`
 	ID    string `json:"id"`
+	Child int64  `json:"child"`
 }
 
 type link struct {
@@ -97,6 +100,9 @@ func startProcess(command, args []string, logPath string, died func(*os.ProcessS
 		started <- nil
 		p.read(stdout)
 		p.err = p.cmd.Wait()
+		if err := awaitEnd(int(p.child.Load())); err != nil {
+			p.err = errors.Join(p.err, err)
+		}
 		if !p.ours.Load() {
 			died(p.cmd.ProcessState)
 		}
@@ -114,6 +120,10 @@ func (p *process) read(stdout io.Reader) {
 		var r readyLine
 		if json.Unmarshal(sc.Bytes(), &r) == nil && r.Ready {
 			p.ready <- r
+			continue
+		}
+		if r.Child != 0 {
+			p.child.Store(r.Child)
 			continue
 		}
 		var answer reply
@@ -158,7 +168,35 @@ func (p *process) request(ctx context.Context, cut []link) (reply, error) {
 	}
 }
 
-// kill ends the process with SIGKILL, stopped or not, and waits for it.
+// stop halts the process, and the etcd that it runs, with SIGSTOP. The process is first: while it is
+// stopped it cannot wait for its child, so the child's ID stays its own.
+func (p *process) stop() error {
+	pids := []int{p.cmd.Process.Pid}
+	err := p.cmd.Process.Signal(syscall.SIGSTOP)
+	if child := int(p.child.Load()); err == nil && child != 0 {
+		pids = append(pids, child)
+		err = syscall.Kill(child, syscall.SIGSTOP)
+	}
+	for _, pid := range pids {
+		if err == nil {
+			err = AwaitStopped(pid)
+		}
+	}
+	return err
+}
+
+// cont resumes what stop has halted.
+func (p *process) cont() error {
+	if child := int(p.child.Load()); child != 0 {
+		if err := syscall.Kill(child, syscall.SIGCONT); err != nil {
+			return err
+		}
+	}
+	return p.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+// kill ends the process with SIGKILL, stopped or not, and waits for it. The kernel then kills the etcd
+// that it runs, if there is one.
 func (p *process) kill() error {
 	p.ours.Store(true)
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {

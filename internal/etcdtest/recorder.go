@@ -130,7 +130,7 @@ func (r *Recorder) received(resp *etcdserverpb.WatchResponse, key string) {
 		r.placed = append(r.placed, key)
 	}
 	for _, ev := range resp.Events {
-		r.events = append(r.events, Event{Event: ev, At: now})
+		r.events = append(r.events, Event{Event: (*clientv3.Event)(ev), At: now}) //nolint:unconvert // two types before client 3.7
 	}
 }
 

@@ -27,21 +27,10 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	// An earlier attempt that failed may have done a part: the removal and the addition depend on
-	// the current member list.
-	listed, err := cli.MemberList(ctx)
-	if err != nil {
-		return err
+	if err := attempts(ctx, func(ctx context.Context) error { return removeMember(ctx, cli, "http://"+m.host) }); err != nil {
+		return fmt.Errorf("etcdtest: removing %s: %w", m.Name, err)
 	}
-	for _, old := range listed.Members {
-		if len(old.PeerURLs) != 1 || old.PeerURLs[0] != "http://"+m.host {
-			continue
-		}
-		if _, err := cli.MemberRemove(ctx, old.ID); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
-			return fmt.Errorf("etcdtest: removing %s: %w", m.Name, err)
-		}
-	}
-	if err := addMember(ctx, cli, "http://"+m.host); err != nil {
+	if err := attempts(ctx, func(ctx context.Context) error { return addMember(ctx, cli, "http://"+m.host) }); err != nil {
 		return fmt.Errorf("etcdtest: adding a new %s: %w", m.Name, err)
 	}
 	if err := c.spread(ctx, m); err != nil {
@@ -79,12 +68,49 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// addMember adds a member. etcd derives its ID from its URL and the time in seconds: a member that
+// changeTimeout bounds one attempt to change the members.
+const changeTimeout = 3 * time.Second
+
+// attempts repeats a change of the members that got no answer in time. etcd has no timeout of its own for
+// such a change, and loses it if the leader has just been killed, as the member to be replaced may be.
+func attempts(ctx context.Context, change func(context.Context) error) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, changeTimeout)
+		err := change(once)
+		late := ctx.Err() == nil && (once.Err() != nil || errors.Is(err, rpctypes.ErrTimeout) || errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail))
+		cancel()
+		if err == nil || !late {
+			return err
+		}
+	}
+}
+
+// removeMember removes the member with a peer URL. An earlier attempt may have removed it.
+func removeMember(ctx context.Context, cli *clientv3.Client, url string) error {
+	listed, err := cli.MemberList(ctx)
+	if err != nil {
+		return err
+	}
+	for _, old := range listed.Members {
+		if len(old.PeerURLs) != 1 || old.PeerURLs[0] != url {
+			continue
+		}
+		if _, err := cli.MemberRemove(ctx, old.ID); err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// addMember adds a member, unless an earlier attempt has done so. etcd derives its ID from its URL and the time in seconds: a member that
 // was added and removed within this second cannot be added again before the next. Until then etcd
 // answers that there is no such member.
 func addMember(ctx context.Context, cli *clientv3.Client, url string) error {
 	for {
 		_, err := cli.MemberAdd(ctx, []string{url})
+		if errors.Is(err, rpctypes.ErrPeerURLExist) {
+			return nil
+		}
 		if !errors.Is(err, rpctypes.ErrMemberNotFound) {
 			return err
 		}

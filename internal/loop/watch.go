@@ -140,7 +140,7 @@ func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Eve
 		err := user.Source.Follow(ctx, watch.Target{
 			Key:      c.name.Key,
 			Snapshot: func(resp *clientv3.GetResponse) bool { return ours(resp.Kvs) },
-			Change: func(_ int64, events []*mvccpb.Event) bool {
+			Change: func(_ int64, events []*clientv3.Event) bool {
 				return events[0].Type == mvccpb.PUT && ours([]*mvccpb.KeyValue{events[0].Kv})
 			},
 			// Requests are late in networks in which streams may stop delivering.

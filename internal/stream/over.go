@@ -111,10 +111,10 @@ func (o *over) deliver(ctx context.Context, id int64, events clientv3.WatchChan,
 		case !ok:
 			n.err = errEnded
 		default:
-			n.err, n.resp.Header = rpcerr.Restore(resp.Err()), resp.Header
+			n.err, n.resp.Header = rpcerr.Restore(resp.Err()), headerOf(&resp)
 		}
 		n.resp.Canceled, n.resp.CompactRevision = n.err != nil, resp.CompactRevision
-		n.resp.Events = resp.Events
+		n.resp.Events = messagesOf(resp.Events)
 	case <-ctx.Done(): // while the client searches for another member, it does not close the channel
 		return false
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -26,7 +25,7 @@ type Change struct {
 	Began int64
 	// Events are changes, in the order of their revisions, all of one revision together; Header is
 	// etcd's response header. They must not be changed.
-	Events []*mvccpb.Event
+	Events []*clientv3.Event
 	Header *pb.ResponseHeader
 	// Err is why the watch has ended: a RefusedError, the end of the stream, or that the stream
 	// could not be opened. Nothing is reported after it. Watch the key again, and read it when the
@@ -301,7 +300,7 @@ func (s *Stream) received(resp *pb.WatchResponse, refused error) error {
 		w.report(Change{Began: began})
 	}
 	if len(resp.Events) > 0 {
-		w.report(Change{Events: resp.Events, Header: resp.Header})
+		w.report(Change{Events: eventsOf(resp.Events), Header: resp.Header})
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -26,7 +25,7 @@ func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpR
 // hearing makes the target call f with the revision of each change before its Change.
 func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	change := target.Change
-	target.Change = func(revision int64, events []*mvccpb.Event) bool {
+	target.Change = func(revision int64, events []*clientv3.Event) bool {
 		f(revision)
 		return change(revision, events)
 	}

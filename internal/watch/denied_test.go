@@ -17,8 +17,8 @@ import (
 )
 
 // deny refuses the watch, as a member does according to its own copy of the permissions.
-func (o *opening) deny() {
-	o.ch <- clientv3.WatchResponse{Canceled: true, CancelReason: rpctypes.ErrPermissionDenied.Error()}
+func (o *opening) deny(t *testing.T) {
+	o.ch <- etcdtest.RefusedWatch(t, rpctypes.ErrPermissionDenied)
 }
 
 // A watch that one member refuses and etcd permits is opened again. Meanwhile the target receives
@@ -28,7 +28,7 @@ func (o *opening) deny() {
 func TestDeniedByOneMember(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		result, cancel := s.follow(t, s.target(0))
-		(<-s.watches).deny()
+		(<-s.watches).deny(t)
 		(<-s.reads).answer(10, kv("k/1", 9, 9))
 		require.Equal(t, []string{
 			"snapshot 10 with 1",
@@ -45,7 +45,7 @@ func TestDeniedByAll(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		begun := time.Now()
 		result, _ := s.follow(t, s.target(0))
-		(<-s.watches).deny()
+		(<-s.watches).deny(t)
 		(<-s.reads).fail(rpctypes.ErrPermissionDenied)
 		require.ErrorIs(t, <-result, rpctypes.ErrPermissionDenied)
 		require.Zero(t, time.Since(begun))
@@ -68,7 +68,7 @@ func TestDeniedForTooLong(t *testing.T) {
 						close(o.ch)
 						return nil
 					}
-					o.deny()
+					o.deny(t)
 				case r := <-s.reads:
 					r.answer(10)
 				case err := <-result:
@@ -96,18 +96,18 @@ func TestRefusedOnTheWay(t *testing.T) {
 		s.Timeout = 200 * time.Millisecond
 		result, _ := s.follow(t, s.target(0))
 		o := s.place(t, 10)
-		o.ch <- clientv3.WatchResponse{Canceled: true, CancelReason: forbidden.Error()}
-		(<-s.watches).ch <- clientv3.WatchResponse{Canceled: true, CancelReason: forbidden.Error()}
+		o.ch <- etcdtest.RefusedWatch(t, forbidden)
+		(<-s.watches).ch <- etcdtest.RefusedWatch(t, forbidden)
 		(<-s.reads).fail(forbidden)
 		(<-s.reads).answer(11)
-		s.place(t, 12).deny()
+		s.place(t, 12).deny(t)
 		<-s.watches // nor is etcd's refusal of a watch final
 		require.Len(t, s.told(), 6)
 		begun := time.Now()
 		for {
 			select {
 			case o := <-s.watches:
-				o.deny()
+				o.deny(t)
 			case r := <-s.reads:
 				r.fail(forbidden)
 				continue

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -30,7 +29,7 @@ type Target struct {
 	Snapshot func(resp *clientv3.GetResponse) (enough bool)
 	// Change receives all changes of one revision, which is greater than that of the last snapshot
 	// and of every earlier change.
-	Change func(revision int64, events []*mvccpb.Event) (enough bool)
+	Change func(revision int64, events []*clientv3.Event) (enough bool)
 	// Header receives etcd's response header of each change, right before Change. It may be nil;
 	// the header must not be changed.
 	Header func(*etcdserverpb.ResponseHeader)
@@ -246,7 +245,7 @@ func (f *following) received(c stream.Change) error {
 }
 
 // change hands the new events over, revision by revision.
-func (f *following) change(events []*mvccpb.Event) (enough bool) {
+func (f *following) change(events []*clientv3.Event) (enough bool) {
 	for len(events) > 0 {
 		revision, n := events[0].Kv.ModRevision, 1
 		for n < len(events) && events[n].Kv.ModRevision == revision {

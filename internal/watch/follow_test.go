@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // TestRegression16NoStartRevision: the watch has no start revision and requires a member with a
@@ -90,10 +91,9 @@ func TestHeaders(t *testing.T) {
 		result, cancel := s.follow(t, target)
 		o := s.place(t, 10)
 		s.told()
-		o.ch <- clientv3.WatchResponse{
-			Header: &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12},
-			Events: []*clientv3.Event{putEvent(kv("k/a", 11, 11)), deleteEvent("k/a", 12)},
-		}
+		resp := clientv3.WatchResponse{Events: []*clientv3.Event{putEvent(kv("k/a", 11, 11)), deleteEvent("k/a", 12)}}
+		etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12})
+		o.ch <- resp
 		require.Equal(t, []string{"member 7 at 12", "change 11 with 1", "change 12 with 1"}, s.told())
 		ended(t, result, cancel)
 	})

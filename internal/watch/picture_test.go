@@ -45,7 +45,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 		p.wake()
 		return false
 	}
-	target.Change = func(revision int64, events []*mvccpb.Event) bool {
+	target.Change = func(revision int64, events []*clientv3.Event) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if revision <= p.revision {

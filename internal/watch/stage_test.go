@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -136,7 +137,9 @@ func start[T any](f func() T) <-chan T {
 
 // created confirms the watch at a revision.
 func (o *opening) created(revision int64) {
-	o.ch <- clientv3.WatchResponse{Created: true, Header: &etcdserverpb.ResponseHeader{Revision: revision}}
+	resp := clientv3.WatchResponse{Created: true}
+	etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: revision})
+	o.ch <- resp
 }
 
 // send delivers events in one response.
@@ -211,7 +214,7 @@ func (s *stage) target(enough int64) watch.Target {
 			s.note("snapshot %d with %d", resp.Header.Revision, len(resp.Kvs))
 			return enough > 0 && resp.Header.Revision >= enough
 		},
-		Change: func(revision int64, events []*mvccpb.Event) bool {
+		Change: func(revision int64, events []*clientv3.Event) bool {
 			s.note("change %d with %d", revision, len(events))
 			return enough > 0 && revision >= enough
 		},

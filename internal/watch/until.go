@@ -133,7 +133,7 @@ func (u *until) changed(c stream.Change) {
 
 // event handles one change of the key, and reports whether the life has ended. If so, it has
 // released the mutex, which the caller holds.
-func (u *until) event(e *mvccpb.Event) (ended bool) {
+func (u *until) event(e *clientv3.Event) (ended bool) {
 	at := e.Kv.ModRevision
 	put := e.Type == mvccpb.PUT
 	switch {

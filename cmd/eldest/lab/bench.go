@@ -47,6 +47,9 @@ one point, or the run failed; 2 bad usage; 130 interrupted: the measurements unt
 are written, and marked incomplete.
 `
 
+// othersGroup is the group of the commands that are no scenarios.
+const othersGroup = "others"
+
 // newBenchCmd has a subcommand for each scenario: each has only the flags that apply to it, and its
 // help shows its own defaults.
 func newBenchCmd() *cobra.Command {
@@ -93,7 +96,7 @@ all, "eldest bench report" makes a page of the results that --json stored.
 	cmd.SuggestionsMinimumDistance = 2
 	// Replaces the --json of all commands, whose usage text does not apply here.
 	cmd.Flags().Bool("json", false, "list the scenarios as JSON; of one that measures, --json names a file")
-	cmd.AddGroup(&cobra.Group{ID: "scenarios", Title: "Scenarios:"}, &cobra.Group{ID: "others", Title: "Other commands:"})
+	cmd.AddGroup(&cobra.Group{ID: "scenarios", Title: "Scenarios:"}, &cobra.Group{ID: othersGroup, Title: "Other commands:"})
 	for _, s := range bench.Scenarios() {
 		long := strings.ToUpper(s.Summary[:1]) + s.Summary[1:] + ".\n"
 		if len(s.Regimes) > 0 {
@@ -109,13 +112,14 @@ scenario are ignored there; flags that are not given have each scenario's own de
 The file of --json is written again after each scenario.
 ` + benchHelp,
 	}, bench.Options{}, bench.Scenarios()...), newBenchReportCmd(), &cobra.Command{
-		Use: "list", GroupID: "others", Short: "List the scenarios", Args: cobra.NoArgs,
+		Use: "list", GroupID: othersGroup, Short: "List the scenarios", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listScenarios(cmd.OutOrStdout(), cli.WantsJSON(cmd))
 		},
 	}, &cobra.Command{
 		Use: "worker", Short: "Host candidates and observers of a benchmark", Hidden: true, Args: cobra.NoArgs, RunE: runBenchWorker,
 	})
+	cmd.AddCommand(newBenchPeersCmd(runPeersProgram))
 	return cmd
 }
 
@@ -183,7 +187,7 @@ func runBenchWorker(cmd *cobra.Command, _ []string) error {
 func newBenchReportCmd() *cobra.Command {
 	var html, svg string
 	cmd := &cobra.Command{
-		Use: "report FILE...", GroupID: "others",
+		Use: "report FILE...", GroupID: othersGroup,
 		Short: "Render stored JSON again, without measuring",
 		Long: `Reads files that --json wrote and shows their tables, or with --html writes one page
 with a chapter for each run. With --json it writes all runs as one JSON object. With --svg

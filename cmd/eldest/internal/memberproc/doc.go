@@ -10,6 +10,14 @@
 // member that is stopped by SIGSTOP cannot notice that; if the kernel can kill it as well, the parent
 // asks the kernel to do so.)
 //
+// # Another etcd
+//
+// If the file names an etcd ("etcd", the path of its binary), the member runs that one, as a child
+// process with the same file, in place of the embedded server. The versions from 3.4 on ignore the
+// fields that they do not know. The member prints {"child":4711}, the child's process ID, before
+// anything else. The kernel kills the child when the member's process ends, so this needs Linux. A
+// parent that stops the member must stop the child as well.
+//
 // # Commands
 //
 // One JSON object per line on stdin, answered by one per line on stdout:

@@ -15,6 +15,19 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
 )
 
+// started is the line that a member prints first if it runs another etcd as a process of its own.
+type started struct {
+	Child int `json:"child"`
+}
+
+// server is the etcd of a member: the embedded one or another.
+type server interface {
+	Ready(context.Context) error
+	ID() string
+	Done() <-chan struct{}
+	Stop()
+}
+
 // ready is the line that a member prints once it serves requests.
 type ready struct {
 	Ready bool   `json:"ready"`
@@ -26,14 +39,14 @@ type ready struct {
 // changes the process's environment (HTTP_PROXY) and is meant to be the only thing that the process
 // does. At the end of in it calls os.Exit, whatever else is going on.
 func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
-	cfg, routes, err := configure(args)
+	cfg, own, err := configure(args)
 	if err != nil {
 		return err
 	}
 	var fab *fabric
-	if len(routes) > 0 {
+	if len(own.Routes) > 0 {
 		var proxy string
-		if fab, proxy, err = newFabric(cfg.Name, routes); err != nil {
+		if fab, proxy, err = newFabric(cfg.Name, own.Routes); err != nil {
 			return err
 		}
 		if err := useProxy(proxy); err != nil {
@@ -50,16 +63,19 @@ func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		os.Exit(0)
 	}()
 
-	m, err := devcluster.StartMember(cfg)
+	m, err := startServer(own.Etcd, args[0], cfg, lines)
 	if err != nil {
 		return err
 	}
 	defer m.Stop()
-	if fab != nil {
-		fab.starting.Store(false)
+	if fab != nil && own.Etcd == "" {
+		fab.starting.Store(false) // the embedded server listens
 	}
 	if err := m.Ready(ctx); err != nil {
 		return err
+	}
+	if fab != nil {
+		fab.starting.Store(false)
 	}
 	if err := lines.write(ready{Ready: true, Name: cfg.Name, ID: m.ID()}); err != nil {
 		return err
@@ -72,20 +88,41 @@ func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 }
 
-// configure reads the file that the argument names.
-func configure(args []string) (cfg *embed.Config, routes []Route, err error) {
-	if len(args) != 1 {
-		return nil, nil, errors.New("a member needs one argument, a file with its configuration; see internal/memberproc")
+// startServer starts the etcd at path or, for "", the embedded one.
+func startServer(path, file string, cfg *embed.Config, lines *lineWriter) (server, error) {
+	if path == "" {
+		return devcluster.StartMember(cfg)
 	}
-	more := struct{ Routes *[]Route }{&routes}
+	c, err := startChild(path, file, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := lines.write(started{Child: c.cmd.Process.Pid}); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// extra is what the configuration file has beside etcd's own fields, which etcd ignores.
+type extra struct {
+	Routes []Route `json:"routes"`
+	Etcd   string  `json:"etcd"`
+}
+
+// configure reads the file that the argument names.
+func configure(args []string) (cfg *embed.Config, own extra, err error) {
+	if len(args) != 1 {
+		return nil, own, errors.New("a member needs one argument, a file with its configuration; see internal/memberproc")
+	}
 	data, err := os.ReadFile(args[0])
 	if err == nil {
-		err = json.Unmarshal(data, &more)
+		err = json.Unmarshal(data, &own)
 	}
 	if err == nil {
 		cfg, err = embed.ConfigFromFile(args[0])
 	}
-	return cfg, routes, err
+	return cfg, own, err
 }
 
 // command is one line from the parent, reply the answer.

@@ -42,9 +42,14 @@ func NewSpawner() *Spawner {
 }
 
 // Start starts cmd so that it ends with this process, if the system supports that, and receives no
-// signal of the terminal. The caller must wait for it before Close.
+// signal of the terminal. Of cmd.SysProcAttr only the credential is kept. The caller must wait for it
+// before Close.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = detached()
+	attr := detached()
+	if cmd.SysProcAttr != nil {
+		attr.Credential = cmd.SysProcAttr.Credential
+	}
+	cmd.SysProcAttr = attr
 	result := make(chan error)
 	s.starts <- func() { result <- cmd.Start() }
 	return <-result

@@ -1,0 +1,116 @@
+package etcdpeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+)
+
+// leaving bounds the orderly end of a client. What has not ended by then is left to the servers.
+const leaving = 5 * time.Second
+
+// connection is what the clients of all three systems have: an etcd client, and the election's log.
+type connection struct {
+	cfg  peer.ClientConfig
+	etcd *clientv3.Client
+	// entries counts the entries that this client has sent, for the names of their keys.
+	entries atomic.Int64
+}
+
+// open makes an etcd client with the settings that the system recommends, and blocks until a member has
+// answered it, or ctx ends. dial is clientv3.New, or the system's own function.
+func open(ctx context.Context, cfg peer.ClientConfig, settings clientv3.Config,
+	dial func(clientv3.Config) (*clientv3.Client, error),
+) (*connection, error) {
+	settings.Endpoints, settings.Logger = cfg.Endpoints, zap.NewNop()
+	settings.DialOptions = []grpc.DialOption{
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return cfg.Net.Dial(ctx, "tcp", address)
+		}),
+	}
+	client, err := dial(settings)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{cfg: cfg, etcd: client}
+	if _, err := client.Get(ctx, c.log()); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return c, nil
+}
+
+// log is the prefix of the keys of the election's log. It is in no range of an election's own keys.
+func (c *connection) log() string { return "peers-log/" + c.cfg.Election + "/" }
+
+// entry is the operation that adds an entry to the log.
+func (c *connection) entry(text string) clientv3.Op {
+	return clientv3.OpPut(fmt.Sprintf("%s%s-%d", c.log(), c.cfg.ID, c.entries.Add(1)), text)
+}
+
+func (c *connection) Log(ctx context.Context) ([]string, error) {
+	resp, err := c.etcd.Get(ctx, c.log(), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return nil, err
+	}
+	var entries []string
+	for _, kv := range resp.Kvs {
+		entries = append(entries, string(kv.Value))
+	}
+	return entries, nil
+}
+
+func (c *connection) Guards() []int { return nil }
+
+// closing is the list of what Close of a client has to end: the sessions of all its campaigns, and its
+// observers.
+type closing struct {
+	mu     sync.Mutex
+	closed bool
+	list   []func(context.Context) error
+}
+
+// abreast is how many of them end at a time: each may send a request.
+const abreast = 64
+
+// add adds a function that Close will call, which must be safe to call if its object has ended already. add
+// fails once the client is closed.
+func (c *closing) add(end func(context.Context) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.list = append(c.list, end)
+	return nil
+}
+
+// all calls all functions, the newest first, so that candidates leave before the leader that they wait for.
+// It waits for them. What the servers do not confirm before ctx ends is not reported: leases expire. all may
+// be called again.
+func (c *closing) all(ctx context.Context) {
+	c.mu.Lock()
+	list := c.list
+	c.closed = true
+	c.mu.Unlock()
+	var calls sync.WaitGroup
+	slots := make(chan struct{}, abreast)
+	for _, end := range slices.Backward(list) {
+		slots <- struct{}{}
+		calls.Go(func() {
+			defer func() { <-slots }()
+			_ = end(ctx)
+		})
+	}
+	calls.Wait()
+}

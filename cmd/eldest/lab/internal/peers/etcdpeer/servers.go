@@ -1,0 +1,111 @@
+package etcdpeer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// members is how many members each cluster has.
+const members = 3
+
+// servers is a cluster of etcd.
+type servers struct {
+	cluster *etcdtest.Cluster
+	// admin is the client of this process. What it sends is none of the participants' requests.
+	admin   *clientv3.Client
+	version string
+}
+
+// start starts a cluster with etcd's default timeouts and fsync. The settings of the systems are those of their
+// clients: all use etcd with its defaults.
+func start(ctx context.Context, cfg peer.ServerConfig) (peer.Servers, error) {
+	cluster, err := etcdtest.New(ctx, etcdtest.Config{
+		Members: members, Dir: cfg.Dir, Command: []string{cfg.Executable, "etcd", "member"}, Died: cfg.Died,
+		Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &servers{cluster: cluster}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *servers) open(ctx context.Context) (err error) {
+	if s.admin, err = clientv3.New(clientv3.Config{Endpoints: s.Endpoints(), Logger: zap.NewNop()}); err != nil {
+		return err
+	}
+	status, err := s.admin.Status(ctx, s.Endpoints()[0])
+	if err != nil {
+		return err
+	}
+	s.version = "etcd " + status.Version
+	_, err = s.cluster.Leader(ctx)
+	return err
+}
+
+func (s *servers) Version() string     { return s.version }
+func (s *servers) Nodes() int          { return s.cluster.Size() }
+func (s *servers) Endpoints() []string { return s.cluster.Endpoints() }
+
+// Writes returns the highest index in the members' Raft logs. The log has what must be replicated: writes,
+// and the grants and revocations of leases. It does not have reads and renewals of leases.
+func (s *servers) Writes(ctx context.Context) (int64, error) {
+	type answer struct {
+		index uint64
+		err   error
+	}
+	answers := make(chan answer, s.Nodes())
+	for _, endpoint := range s.Endpoints() {
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a member may be dead
+			defer cancel()
+			status, err := s.admin.Status(ctx, endpoint)
+			if err != nil {
+				answers <- answer{err: fmt.Errorf("%s: %w", endpoint, err)}
+				return
+			}
+			answers <- answer{index: status.RaftIndex}
+		}()
+	}
+	var highest uint64
+	var errs []error
+	for range s.Nodes() {
+		a := <-answers
+		highest = max(highest, a.index)
+		errs = append(errs, a.err)
+	}
+	if highest == 0 {
+		return 0, errors.Join(errs...)
+	}
+	return int64(highest), nil
+}
+
+func (s *servers) KillLeader(ctx context.Context) (restart func(context.Context) error, err error) {
+	leader, err := s.cluster.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cluster.Member(leader).Kill(); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return s.cluster.Restart(ctx, leader) }, nil
+}
+
+func (s *servers) Close() error {
+	var err error
+	if s.admin != nil {
+		err = s.admin.Close()
+	}
+	return errors.Join(err, s.cluster.Close())
+}

@@ -1,0 +1,192 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// The settings with which each system is measured.
+const (
+	// Defaults are the system's own default settings, or those that its documentation shows.
+	Defaults = "defaults"
+	// Shortest is the shortest failure detection that the system's documentation allows, within reason.
+	Shortest = "shortest"
+)
+
+// SettingNames are the names of all settings, in the order in which they are shown.
+var SettingNames = []string{Defaults, Shortest}
+
+// ErrMissing is wrapped by the error of System.Start if a program is not installed here: the system is
+// skipped, and the report has the reason.
+var ErrMissing = errors.New("not installed")
+
+// ErrRefused is wrapped by the error of Tenure.Append if the store refused the entry because its writer
+// does not lead any more.
+var ErrRefused = errors.New("refused")
+
+// System is one way to elect a leader: servers, a client, and the recipe that its community uses.
+type System struct {
+	// Name is its name on the command line and in the report, such as "zookeeper"; Title the one in a
+	// table, such as "ZooKeeper".
+	Name, Title string
+	// Recipe says how it elects, in one to three sentences.
+	Recipe string
+	// Links are the recipe's documentation.
+	Links []Link
+	// Module is the Go module of the client, "" if there is none. The report adds its version.
+	Module string
+	// Guard says how the store guards what a leader writes, "" if it does not.
+	Guard string
+	// Unfair says what is unfair in the comparison, and to whom; one sentence each.
+	Unfair []string
+	// Settings has an entry for each of SettingNames.
+	Settings map[string]Setting
+	// Lacks says, by the name of a scenario, why the system has no such scenario, "" for none.
+	Lacks map[string]string
+	// Start starts the servers, with the settings of that name. It blocks until they serve, or ctx ends,
+	// which bounds nothing else. On an error nothing remains.
+	Start func(ctx context.Context, cfg ServerConfig) (Servers, error)
+	// Dial opens the client of one participant, in the participant's own process. It blocks until the
+	// client is connected, or ctx ends, which bounds nothing else.
+	Dial func(ctx context.Context, cfg ClientConfig) (Client, error)
+}
+
+// Link is a page of the documentation.
+type Link struct {
+	Text string `json:"text"`
+	URL  string `json:"url"`
+}
+
+// Setting is one set of settings of a system.
+type Setting struct {
+	// Values are the settings that matter, for readers: "session timeout 4 s", one fact each. Where a
+	// system documents no default or no lower limit, it says who chose the value.
+	Values []string
+	// Loss is how long a leader's failure takes to be noticed at most, by the documentation, if nothing
+	// tells the servers: the lease, the session timeout. 0 means that it has no such limit.
+	Loss time.Duration
+}
+
+// ServerConfig is how servers are started.
+type ServerConfig struct {
+	// Setting is one of SettingNames.
+	Setting string
+	// Dir is an empty directory for their data, which the caller removes after Close.
+	Dir string
+	// Executable is this program, for systems whose servers are Go libraries: it is started with
+	// "bench peers-server NAME ARGUMENT..." (see Main).
+	Executable string
+	// Run starts a process that ends with this one at the latest.
+	Run func(p Program) (Process, error)
+	// Ports returns free ports of 127.0.0.1.
+	Ports func(n int) ([]int, error)
+	// Died is called when a server ends by itself, from any goroutine.
+	Died func(error)
+}
+
+// Program is a process to start.
+type Program struct {
+	Path string
+	Args []string
+	Env  []string // appended to a minimal environment: PATH, HOME, TMPDIR, LANG
+	Dir  string
+	// User is the name of the system's user that runs it, if this process is root; "" means no other.
+	User string
+}
+
+// Process is a process that has been started.
+type Process interface {
+	Pid() int
+	// Kill ends it with SIGKILL, and blocks until it has ended.
+	Kill()
+	// Stop ends it with SIGTERM, and kills it after ten seconds. It blocks until it has ended.
+	Stop()
+	// Done is closed when it has ended.
+	Done() <-chan struct{}
+	// Output is the last part of what it wrote to stdout and stderr.
+	Output() string
+}
+
+// Servers are the running servers of a system.
+type Servers interface {
+	// Version is what the servers say that they are, such as "ZooKeeper 3.8.0", and Nodes how many there are.
+	Version() string
+	Nodes() int
+	// Endpoints is what clients dial. The meaning of each is the system's own.
+	Endpoints() []string
+	// Writes is how many entries the servers have written to their logs, or their data, until now: what
+	// must be replicated or stored. Only differences have a meaning. It wraps errors.ErrUnsupported if
+	// nothing counts them.
+	Writes(ctx context.Context) (int64, error)
+	// KillLeader kills the process of the servers' own leader with SIGKILL, and returns what starts it
+	// again. It wraps errors.ErrUnsupported if a client has only one server.
+	KillLeader(ctx context.Context) (restart func(context.Context) error, err error)
+	// Close ends all of them, and blocks until they have ended.
+	Close() error
+}
+
+// ClientConfig is how a participant's client is opened.
+type ClientConfig struct {
+	// Setting is one of SettingNames.
+	Setting   string
+	Endpoints []string
+	// Election is the name of the election: letters, digits and hyphens. No other election of the run has it.
+	Election string
+	// ID is the name of the participant, unique in the run: letters, digits and hyphens. Index is its
+	// number among the participants of its election, from 0 on.
+	ID    string
+	Index int
+	// Net makes all connections.
+	Net Network
+	// Dir is an empty directory, for systems whose participants store data.
+	Dir string
+}
+
+// Network makes the connections of a participant, which can be cut. All connections must be made by it.
+type Network interface {
+	// Dial is a dialer; network is "tcp".
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	// Listen listens on an address of 127.0.0.1.
+	Listen(address string) (net.Listener, error)
+}
+
+// Client is the client of a participant: one connection, or as many as users of the system would have in
+// one process. Its methods may be called from many goroutines.
+type Client interface {
+	// Candidate makes a candidate of the election, which does not campaign yet; id is unique in the run.
+	// Candidates of one client share as much as the recipe allows.
+	Candidate(id string) (Candidate, error)
+	// Observe calls leads with the ID of each new leader, the present one first, until ctx ends. leads is
+	// called by one goroutine. It returns an error that wraps errors.ErrUnsupported if the recipe has no
+	// observers. It blocks.
+	Observe(ctx context.Context, leads func(id string)) error
+	// Log returns all entries of the election's log, in the order in which the store took them.
+	Log(ctx context.Context) ([]string, error)
+	// Guards are the processes that guard this one, such as a keeper: a machine that fails ends them too.
+	Guards() []int
+	// Close ends everything in an orderly way, and blocks until it has ended.
+	Close() error
+}
+
+// Candidate campaigns.
+type Candidate interface {
+	// Campaign blocks until the candidate leads, or ctx ends. It calls queued once when the candidate is
+	// registered and waits, or, where there is no queue, when its first try has failed; not if it leads at
+	// once. It is called once.
+	Campaign(ctx context.Context, queued func()) (Tenure, error)
+}
+
+// Tenure is the leadership of a winner. Its methods may be called from many goroutines.
+type Tenure interface {
+	// Holds reports whether the user of the client may believe at this instant that it leads: what the
+	// client would tell a user who asks, or has told by a callback or channel. It does not block.
+	Holds() bool
+	// Append adds an entry to the election's log in the store, with the best guard that the recipe gives
+	// a leader, or else without one. It blocks until the store has answered, or ctx ends. An error that
+	// wraps ErrRefused means that the entry was not added and never will be.
+	Append(ctx context.Context, entry string) error
+	// Resign ends the tenure in an orderly way, and blocks until that is done, or ctx ends.
+	Resign(ctx context.Context) error
+}

@@ -1,0 +1,132 @@
+package raftpeer
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// orphaned is how long a group has no leader before the extra voter leaves it: its participants have ended.
+const orphaned = 30 * time.Second
+
+// Main is the process of the extra voters: one for each election. Its arguments are the name of the settings
+// and its control address. It blocks until ctx ends.
+func Main(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("raft: two arguments are required: the settings and the control address")
+	}
+	e := &extras{setting: args[0], control: args[1], open: ctx, groups: map[string]*voter{}}
+	service, err := serve(direct{}, e.control, e.handler())
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	err = service.close()
+	e.minding.Wait()
+	return err
+}
+
+// extras are the extra voters.
+type extras struct {
+	setting, control string
+	open             context.Context
+
+	mu      sync.Mutex
+	groups  map[string]*voter // by election
+	left    uint64            // the sum of the last indexes of groups that were left
+	minding sync.WaitGroup
+}
+
+// opened is an extra voter.
+type opened struct {
+	ID      raft.ServerID
+	Address raft.ServerAddress
+}
+
+func (e *extras) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(openPath, func(w http.ResponseWriter, r *http.Request) {
+		v, err := e.voter(r.FormValue("election"))
+		if err != nil {
+			answer(w, nil, err)
+			return
+		}
+		answer(w, opened{v.id, v.transport.LocalAddr()}, nil)
+	})
+	mux.HandleFunc(leaderPath, func(w http.ResponseWriter, r *http.Request) {
+		e.mu.Lock()
+		v := e.groups[r.FormValue("election")]
+		e.mu.Unlock()
+		if v == nil || v.leader() == "" || isExtra(v.leader()) {
+			answer(w, nil, errors.New("no participant leads"))
+			return
+		}
+		answer(w, v.leader(), nil)
+	})
+	mux.HandleFunc(writesPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, e.writes(), nil) })
+	return mux
+}
+
+// voter returns the extra voter of an election. There is one from the first call on.
+func (e *extras) voter(election string) (*voter, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v := e.groups[election]; v != nil {
+		return v, nil
+	}
+	if e.open.Err() != nil {
+		return nil, e.open.Err()
+	}
+	v, err := newVoter(direct{}, e.setting, voterID(extraName, e.control))
+	if err != nil {
+		return nil, err
+	}
+	e.groups[election] = v
+	e.minding.Go(func() {
+		e.mind(v)
+		e.leave(election, v)
+	})
+	return v, nil
+}
+
+// mind transfers the leadership away when the extra voter has won, until the group has ended.
+func (e *extras) mind(v *voter) {
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for led := time.Now(); time.Since(led) < orphaned; {
+		select {
+		case <-v.LeaderCh():
+		case <-ticks.C:
+		case <-e.open.Done():
+			return
+		}
+		if v.leads() {
+			_ = v.handOver(e.open) // the next tick tries again
+		}
+		if v.leader() != "" {
+			led = time.Now()
+		}
+	}
+}
+
+func (e *extras) leave(election string, v *voter) {
+	e.mu.Lock()
+	delete(e.groups, election)
+	e.left += v.LastIndex()
+	e.mu.Unlock()
+	_ = v.shutdown() // nothing depends on it any more
+}
+
+func (e *extras) writes() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	sum := e.left
+	for _, v := range e.groups {
+		sum += v.LastIndex()
+	}
+	return sum
+}

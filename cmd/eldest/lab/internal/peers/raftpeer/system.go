@@ -1,0 +1,66 @@
+package raftpeer
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+)
+
+// shortest is the heartbeat timeout, the election timeout and the leader lease of the shortest settings.
+const shortest = 100 * time.Millisecond
+
+// configuration is a voter's configuration with settings of that name.
+func configuration(setting string) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LogLevel = "OFF"
+	if setting == peer.Shortest {
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = shortest, shortest, shortest
+	}
+	return c
+}
+
+// loss is how long a follower waits at most before it becomes a candidate: a random time of one to two
+// heartbeat timeouts.
+func loss(setting string) time.Duration { return 2 * configuration(setting).HeartbeatTimeout }
+
+// System is a Raft group of the participants.
+func System() peer.System {
+	everyVoter := "each candidate is a voter of the group, with a log: a group has three to seven"
+	return peer.System{
+		Name: "raft", Title: "hashicorp/raft",
+		Recipe: "The participants are voters of a Raft group, and its leader is theirs; an extra voter makes three. A leader holds while raft.State reports so, which is what LeaderCh has told; it resigns by a transfer of the leadership.",
+		Links: []peer.Link{
+			{Text: "hashicorp/raft", URL: "https://pkg.go.dev/github.com/hashicorp/raft"},
+			{Text: "Its configuration", URL: "https://pkg.go.dev/github.com/hashicorp/raft#Config"},
+		},
+		Module: "github.com/hashicorp/raft",
+		Guard:  "Entries of a leader without a majority are not committed.",
+		Unfair: []string{
+			"To its advantage: its log is in memory, which its documentation forbids in production; etcd synchronises to the disk.",
+			"To its advantage: there are no clients and no servers: a leader appends to its own log.",
+			"To its disadvantage: the extra voter may win; it transfers the leadership to a participant at once, which takes a little longer.",
+			"To its disadvantage, at rest: the participants' requests include the replication among the voters, which servers do in other systems.",
+			"The candidates are the servers: each needs a log, and all know each other.",
+		},
+		Settings: map[string]peer.Setting{
+			peer.Defaults: {Loss: loss(peer.Defaults), Values: []string{
+				"heartbeat timeout 1 s, election timeout 1 s, leader lease 500 ms (raft.DefaultConfig)",
+				"a follower becomes a candidate after one to two heartbeat timeouts",
+			}},
+			peer.Shortest: {Loss: loss(peer.Shortest), Values: []string{
+				"heartbeat timeout, election timeout and leader lease 100 ms (our choice: raft accepts 5 ms, but with 50 ms leaders changed without a fault on the two busy processors)",
+				"a follower becomes a candidate after one to two heartbeat timeouts",
+			}},
+		},
+		Lacks: map[string]string{
+			"fanout":       "only voters know the leader: " + everyVoter,
+			"join":         everyVoter,
+			"memory":       everyVoter,
+			"store-leader": "the leader of the store is the leader: see crash",
+		},
+		Start: start,
+		Dial:  dial,
+	}
+}

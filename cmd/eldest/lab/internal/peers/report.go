@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"time"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+)
+
+// Report is the result of a run, and the JSON object that programs read.
+type Report struct {
+	Time  time.Time   `json:"time"`
+	Go    string      `json:"go"`
+	Setup bench.Setup `json:"setup"`
+	// Seconds is how long the run took.
+	Seconds float64 `json:"seconds"`
+	// Incomplete is why the run ended early, "" if it did not.
+	Incomplete string `json:"incomplete,omitempty"`
+	// Systems are those that were measured, Eldest first.
+	Systems []SystemReport `json:"systems"`
+	// Skipped are those that could not be started here.
+	Skipped []Skipped `json:"skipped,omitempty"`
+	// Lacks are the scenarios that a system does not have, with the reason.
+	Lacks   []Lack   `json:"lacks,omitempty"`
+	Results []Result `json:"results"`
+}
+
+// SystemReport is what a reader must know about a system; see peer.System.
+type SystemReport struct {
+	Name     string                   `json:"name"`
+	Title    string                   `json:"title"`
+	Version  string                   `json:"version"`
+	Nodes    int                      `json:"nodes"`
+	Client   string                   `json:"client,omitempty"` // module and version
+	Recipe   string                   `json:"recipe"`
+	Links    []peer.Link              `json:"links"`
+	Guard    string                   `json:"guard,omitempty"`
+	Unfair   []string                 `json:"unfair,omitempty"`
+	Settings map[string]SettingReport `json:"settings"`
+}
+
+// SettingReport is one set of settings.
+type SettingReport struct {
+	Values []string `json:"values"`
+	// Loss is in nanoseconds, 0 for none; see peer.Setting.
+	Loss time.Duration `json:"loss"`
+}
+
+// Skipped is a system that could not be started.
+type Skipped struct {
+	System string `json:"system"`
+	Reason string `json:"reason"`
+}
+
+// Lack is a scenario that a system does not have.
+type Lack struct {
+	System   string `json:"system"`
+	Setting  string `json:"setting,omitempty"` // "" for all
+	Scenario string `json:"scenario"`
+	Reason   string `json:"reason"`
+}
+
+// Result is one metric of one system: Contender is the system's name, Regime the name of the settings.
+type Result struct {
+	Scenario string `json:"scenario"`
+	bench.Result
+	// None is how many rounds had no such event within Limit: nobody took the leadership over, for instance.
+	// They are neither samples nor errors.
+	None  int           `json:"none,omitempty"`
+	Limit time.Duration `json:"limit,omitempty"`
+}

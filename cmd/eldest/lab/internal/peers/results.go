@@ -1,0 +1,100 @@
+package peers
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// results collects what is measured. Its methods may be called from many goroutines.
+type results struct {
+	mu    sync.Mutex
+	of    map[point]*Result
+	lacks []Lack
+}
+
+// point is one metric of one system with one set of settings.
+type point struct {
+	scenario, metric, system, setting string
+	n                                 int
+}
+
+// at returns the result of a point; the caller has the lock.
+func (r *results) at(p point, unit string) *Result {
+	if r.of == nil {
+		r.of = map[point]*Result{}
+	}
+	of := r.of[p]
+	if of == nil {
+		of = &Result{Scenario: p.scenario}
+		of.Contender, of.Regime, of.N, of.Metric, of.Unit = p.system, p.setting, p.n, p.metric, unit
+		r.of[p] = of
+	}
+	return of
+}
+
+func (r *results) sample(p point, unit string, value int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.at(p, unit)
+	of.Samples = append(of.Samples, value)
+}
+
+// none counts a round in which the event did not happen within a limit.
+func (r *results) none(p point, unit string, limit time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.at(p, unit)
+	of.None++
+	of.Limit = max(of.Limit, limit)
+}
+
+// fail counts a round that has failed.
+func (r *results) fail(p point, unit string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.at(p, unit)
+	of.Errors++
+	of.FirstError = cmp.Or(of.FirstError, err.Error())
+}
+
+// lack adds a lack, once.
+func (r *results) lack(l Lack) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.lacks, l) {
+		r.lacks = append(r.lacks, l)
+	}
+}
+
+// lacking reports whether a system lacks a scenario.
+func (r *results) lacking(system, setting, scenario string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.lacks, func(l Lack) bool {
+		return l.System == system && l.Scenario == scenario && (l.Setting == "" || l.Setting == setting)
+	})
+}
+
+// list returns all results in the order of scenarios, metrics, settings and systems.
+func (r *results) list(settings, systems []string) (all []Result, lacks []Lack) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var points []point
+	for p := range r.of {
+		points = append(points, p)
+	}
+	rank := func(p point) []int {
+		i := slices.IndexFunc(Scenarios, func(s Scenario) bool { return s.Name == p.scenario })
+		j := slices.IndexFunc(Scenarios[i].Metrics, func(m Metric) bool { return m.Name == p.metric })
+		return []int{i, j, slices.Index(settings, p.setting), slices.Index(systems, p.system)}
+	}
+	slices.SortFunc(points, func(a, b point) int { return slices.Compare(rank(a), rank(b)) })
+	all = []Result{}
+	for _, p := range points {
+		r.of[p].Summarize()
+		all = append(all, *r.of[p])
+	}
+	return all, r.lacks
+}

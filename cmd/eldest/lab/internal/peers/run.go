@@ -1,0 +1,214 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+)
+
+// run is a run that goes on.
+type run struct {
+	options Options
+	spawner *offspring.Spawner
+	ports   Ports
+	dir     string
+	results results
+
+	elections, begun atomic.Int64
+
+	mu      sync.Mutex
+	systems map[string]SystemReport // of those that have started
+	skipped []Skipped
+}
+
+// Run measures, and blocks until all that it has started has ended. When ctx ends, the report has what was
+// measured until then, and says in Incomplete that the run was interrupted. The report is nil only if the
+// error is not.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o, err := o.complete()
+	if err == nil && len(o.Systems) == 0 {
+		err = fmt.Errorf("%w: no systems", ErrInvalid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	base, storage := place(o.Dir)
+	dir, err := os.MkdirTemp(base, "eldest-peers-")
+	if err != nil {
+		return nil, err
+	}
+	// Servers that run as other users pass through it.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	r := &run{options: o, spawner: offspring.NewSpawner(), dir: dir, systems: map[string]SystemReport{}}
+	began := time.Now()
+	var failed []error
+	for _, setting := range o.Settings {
+		if ctx.Err() == nil {
+			failed = append(failed, r.measure(ctx, setting))
+		}
+	}
+	r.spawner.Close()
+	r.ports.Close()
+	failed = append(failed, removeDir(dir))
+
+	report := r.report(began, storage)
+	if ctx.Err() != nil {
+		report.Incomplete = "interrupted"
+	}
+	return report, errors.Join(failed...)
+}
+
+// measure starts all systems with one set of settings, and measures them.
+func (r *run) measure(ctx context.Context, setting string) error {
+	sites := make([]*site, len(r.options.Systems))
+	inParallel(len(sites), func(i int) {
+		system := r.options.Systems[i]
+		site, err := r.start(ctx, system, setting)
+		if err != nil {
+			r.skip(ctx, system, setting, err)
+			return
+		}
+		sites[i] = site
+		r.describe(site)
+	})
+	sites = slices.DeleteFunc(sites, func(s *site) bool { return s == nil })
+	for _, group := range groups {
+		r.measureGroup(ctx, setting, sites, group)
+	}
+	failed := make([]error, len(sites))
+	inParallel(len(sites), func(i int) {
+		if err := sites[i].close(); err != nil {
+			failed[i] = fmt.Errorf("closing %s: %w", sites[i].system.Name, err)
+		}
+	})
+	return errors.Join(failed...)
+}
+
+// groups are the scenarios whose turns belong to the same rounds.
+var groups = [][]string{{Handover}, {Crash, Machine, Stop, Cut}, {Fanout}, {Join}, {Memory}, {Rest}, {StoreLeader}}
+
+// measureGroup measures the rounds of a group of scenarios.
+func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, group []string) {
+	most := 0
+	for _, name := range group {
+		if s, _ := find(name); r.options.wants(name) {
+			most = max(most, r.options.rounds(s, setting))
+		}
+	}
+	for round := range most {
+		var turns []*turn
+		for _, name := range group {
+			s, _ := find(name)
+			for i := range sites {
+				// Each system is the first one once in a while.
+				site := sites[(i+round)%len(sites)]
+				if r.options.wants(name) && round < r.options.rounds(s, setting) && r.has(site, s) {
+					turns = append(turns, r.newTurn(site, s))
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		switch measure := solo[group[0]]; {
+		case measure == nil:
+			r.together(ctx, turns)
+		case group[0] == Rest:
+			// Counts do not depend on what else runs.
+			var all sync.WaitGroup
+			for _, t := range turns {
+				all.Go(func() { t.alone(ctx, measure) })
+			}
+			all.Wait()
+		default:
+			for _, t := range turns {
+				t.alone(ctx, measure)
+			}
+		}
+	}
+}
+
+// has reports whether a system has a scenario, and adds the lack to the report if it has not.
+func (r *run) has(site *site, s Scenario) bool {
+	if reason := site.system.Lacks[s.Name]; reason != "" {
+		r.results.lack(Lack{System: site.system.Name, Scenario: s.Name, Reason: reason})
+	}
+	return !r.results.lacking(site.system.Name, site.setting, s.Name)
+}
+
+// skip records that a system could not be started.
+func (r *run) skip(ctx context.Context, system peer.System, setting string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	s := Skipped{System: system.Name, Reason: shorten(err).Error()}
+	if !errors.Is(err, peer.ErrMissing) {
+		s.Reason = "with " + setting + ": " + s.Reason
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.Contains(r.skipped, s) {
+		return // with the other settings, too
+	}
+	r.skipped = append(r.skipped, s)
+	if r.options.Skip != nil {
+		r.options.Skip(s)
+	}
+}
+
+// progress reports a turn that begins.
+func (r *run) progress(t *turn) {
+	done := int(r.begun.Add(1)) - 1
+	if r.options.Progress != nil {
+		r.options.Progress(Progress{t.site.setting, t.scenario.Name, t.site.system.Name, done, r.options.total()})
+	}
+}
+
+// report makes the report of a run that has ended.
+func (r *run) report(began time.Time, storage string) *Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := &Report{
+		Time: began, Go: runtime.Version(), Seconds: time.Since(began).Seconds(), Skipped: r.skipped,
+		Setup: bench.Setup{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Storage: storage},
+	}
+	var names []string
+	for _, s := range r.options.Systems {
+		names = append(names, s.Name)
+		if described, ok := r.systems[s.Name]; ok {
+			report.Systems = append(report.Systems, described)
+		}
+	}
+	report.Results, report.Lacks = r.results.list(r.options.Settings, names)
+	slices.SortStableFunc(report.Lacks, func(a, b Lack) int {
+		return cmp.Compare(slices.Index(names, a.System), slices.Index(names, b.System))
+	})
+	return report
+}
+
+// inParallel calls do for 0 to n-1, several at a time, and waits for all.
+func inParallel(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			do(i)
+			<-free
+		})
+	}
+	wg.Wait()
+}

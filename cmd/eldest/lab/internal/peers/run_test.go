@@ -1,0 +1,245 @@
+package peers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// options are those of a small run.
+func options(t *testing.T, names ...string) peers.Options {
+	t.Helper()
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	selected, err := systems.Select(names)
+	require.NoError(t, err)
+	return peers.Options{
+		Systems: selected, Settings: []string{peer.Shortest}, Rounds: 1, Size: 20, For: time.Second,
+		Executable: executable, Dir: t.TempDir(),
+	}
+}
+
+// One round of everything: each metric of each system has a sample, or the report has the reason.
+func TestRun(t *testing.T) {
+	o := options(t)
+	o.Dir = "" // in memory, if possible: there are many servers
+	report, err := peers.Run(etcdtest.ContextFor(t, 10*time.Minute), o)
+	require.NoError(t, err)
+	require.Empty(t, report.Incomplete)
+	for _, s := range report.Skipped {
+		if os.Getenv("CI") == "true" {
+			t.Errorf("%s was skipped: %s", s.System, s.Reason)
+		} else {
+			t.Logf("SKIPPED: %s: %s", s.System, s.Reason)
+		}
+	}
+	require.Empty(t, report.Hopeless())
+	reasons := func(system string, keys ...string) (found []string) {
+		for _, s := range report.Skipped {
+			if s.System == system {
+				found = append(found, s.Reason)
+			}
+		}
+		for _, l := range report.Lacks {
+			if l.System == system && slices.Contains(keys, l.Scenario) {
+				found = append(found, l.Reason)
+			}
+		}
+		return found
+	}
+	for _, system := range systems.All() {
+		for _, s := range peers.Scenarios {
+			for _, m := range s.Metrics {
+				i := slices.IndexFunc(report.Results, func(r peers.Result) bool {
+					return r.Contender == system.Name && r.Scenario == s.Name && r.Metric == m.Name
+				})
+				if i < 0 {
+					require.NotEmpty(t, reasons(system.Name, s.Name, s.Name+"/"+m.Name), "%s: %s/%s has neither a result nor a reason", system.Name, s.Name, m.Name)
+					continue
+				}
+				r := report.Results[i]
+				require.Equal(t, 1, r.Rounds+r.None, "%s: %s/%s", system.Name, s.Name, m.Name)
+				require.Equal(t, m.Unit, r.Unit)
+				require.Equal(t, peer.Shortest, r.Regime)
+				if r.Errors > 0 {
+					t.Logf("%s: %s/%s: %s", system.Name, s.Name, m.Name, r.FirstError)
+				}
+				require.Equal(t, r.None > 0, r.Limit > 0)
+				for _, v := range r.Samples {
+					require.GreaterOrEqual(t, v, int64(0))
+				}
+			}
+		}
+	}
+
+	var stored, table bytes.Buffer
+	require.NoError(t, peers.Write(&stored, report))
+	again, err := peers.Read(&stored)
+	require.NoError(t, err)
+	require.Equal(t, report.Results, again.Results)
+	require.Equal(t, report.Lacks, again.Lacks)
+	require.NoError(t, peers.Table(&table, again))
+	require.Contains(t, table.String(), "handover/win")
+}
+
+// Whatever ends a run, nothing remains of it: no file, no process.
+func TestInterrupted(t *testing.T) {
+	o := options(t, "eldest", "raft")
+	o.Scenarios, o.Rounds = []string{peers.Handover}, 1000
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var once sync.Once
+	o.Progress = func(p peers.Progress) {
+		if p.Done > 4 {
+			once.Do(cancel)
+		}
+	}
+	report, err := peers.Run(ctx, o)
+	require.NoError(t, err)
+	require.Equal(t, "interrupted", report.Incomplete)
+	require.NotEmpty(t, report.Results)
+	require.Empty(t, report.Hopeless(), "interrupted rounds are no errors")
+	left, err := os.ReadDir(o.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	requireNoChildren(t)
+}
+
+// requireNoChildren requires that no child process is left, not even as a zombie.
+func requireNoChildren(t *testing.T) {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	for _, file := range tasks {
+		children, err := os.ReadFile(file)
+		if err == nil { // the thread may have ended
+			require.Empty(t, strings.TrimSpace(string(children)))
+		}
+	}
+}
+
+// A participant that dies is an error of its round, and of no other.
+func TestParticipantDies(t *testing.T) {
+	o := options(t, "raft")
+	o.Scenarios, o.Rounds, o.For = []string{peers.Rest}, 2, 2*time.Second
+	var once sync.Once
+	killed := make(chan error, 1)
+	o.Progress = func(peers.Progress) {
+		once.Do(func() { go func() { killed <- killParticipant() }() })
+	}
+	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)
+	require.NoError(t, err)
+	require.NoError(t, <-killed)
+	r := report.Results[0]
+	require.Equal(t, peers.Requests, r.Metric)
+	require.Equal(t, 1, r.Errors)
+	require.Contains(t, r.FirstError, "the participant's process has ended")
+	require.Len(t, r.Samples, 1)
+}
+
+// killParticipant kills the first participant of this process that it finds.
+func killParticipant() error {
+	for {
+		all, err := filepath.Glob("/proc/[0-9]*")
+		if err != nil {
+			return err
+		}
+		for _, dir := range all {
+			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			fields := strings.Fields(rest)
+			if bytes.HasSuffix(line, []byte("\x00peers-participant\x00")) && len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+				pid, err := strconv.Atoi(filepath.Base(dir))
+				if err != nil {
+					return err
+				}
+				time.Sleep(time.Second) // it may be in any state by then
+				return syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// A system that cannot be started is skipped, with the reason.
+func TestSkipped(t *testing.T) {
+	o := options(t, "raft")
+	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
+		return nil, peer.ErrMissing
+	}}
+	o.Systems = append(o.Systems, absent)
+	o.Scenarios, o.Settings = []string{peers.Handover}, nil
+	var skipped []peers.Skipped
+	o.Skip = func(s peers.Skipped) { skipped = append(skipped, s) }
+	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)
+	require.NoError(t, err)
+	require.Equal(t, []peers.Skipped{{System: "absent", Reason: "not installed"}}, report.Skipped, "once, with both settings")
+	require.Equal(t, report.Skipped, skipped)
+	require.Len(t, report.Systems, 1)
+	require.Len(t, report.Results, 2)
+}
+
+func TestOptions(t *testing.T) {
+	for name, change := range map[string]func(*peers.Options){
+		`no scenario "none"`: func(o *peers.Options) { o.Scenarios = []string{"none"} },
+		`no settings "none"`: func(o *peers.Options) { o.Settings = []string{"none"} },
+		"no systems":         func(o *peers.Options) { o.Systems = nil },
+		"-1 rounds":          func(o *peers.Options) { o.Rounds = -1 },
+		"size -1":            func(o *peers.Options) { o.Size = -1 },
+		"1ms":                func(o *peers.Options) { o.For = time.Millisecond },
+	} {
+		o := options(t, "raft")
+		change(&o)
+		_, err := peers.Run(t.Context(), o)
+		require.ErrorIs(t, err, peers.ErrInvalid)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+// A participant answers what it is asked, also nonsense, and ends with its stdin.
+func TestParticipate(t *testing.T) {
+	in, requests := io.Pipe()
+	answers, out := io.Pipe()
+	ended := etcdtest.Go(func() error {
+		err := peers.Participate(t.Context(), systems.Named, in, out)
+		return err
+	})
+	dec := json.NewDecoder(answers)
+	for request, complaint := range map[string]string{
+		`{"id":1,"do":"log"}`:                              "log: no client is open",
+		`{"id":2,"do":"open","open":{"system":"nothing"}}`: `no system "nothing"`,
+	} {
+		_, err := io.WriteString(requests, request+"\n")
+		require.NoError(t, err)
+		var answer struct{ Error string }
+		require.NoError(t, dec.Decode(&answer))
+		require.Equal(t, complaint, answer.Error)
+	}
+	require.NoError(t, requests.Close())
+	require.NoError(t, etcdtest.Take(t, ended, "it ends"))
+}
+
+func TestForeignJSON(t *testing.T) {
+	for _, text := range []string{"", "{}", "[]", `{"time":"2026-01-01T00:00:00Z","results":[{"scenario":"other"}]}`} {
+		_, err := peers.Read(strings.NewReader(text))
+		require.ErrorIs(t, err, peers.ErrForeign, text)
+	}
+}

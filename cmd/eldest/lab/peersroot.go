@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+)
+
+// NewPeersRoot returns the commands of the program that measures elections of several systems: the one that
+// compares them, and those of its processes. named returns the system of a name, main the main function of a
+// server that is a Go library.
+func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), main func(string) (peer.Main, bool)) *cobra.Command {
+	root := cli.NewRoot()
+	group := &cobra.Command{Use: "bench", Short: "Compare elections"}
+	group.AddGroup(&cobra.Group{ID: othersGroup, Title: "Commands:"})
+	group.AddCommand(newBenchPeersCmd(func(cmd *cobra.Command, f *peersFlags) error { return measurePeers(cmd, f, all) }), &cobra.Command{
+		Use: "peers-participant", Short: "Take part in an election that is measured", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Nothing but the participant's lines may be written to stdout, also by libraries.
+			out := cmd.OutOrStdout()
+			os.Stdout = os.Stderr
+			return peers.Participate(cmd.Context(), named, cmd.InOrStdin(), out)
+		},
+	}, &cobra.Command{
+		Use: "peers-server NAME ARGUMENT...", Short: "Run a server of an election that is measured", Hidden: true,
+		Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			serve, ok := main(args[0])
+			if !ok {
+				return cli.Usagef("no server %q", args[0])
+			}
+			return serve(cmd.Context(), args[1:])
+		},
+	})
+	etcd := &cobra.Command{Use: "etcd", Short: "Run etcd"}
+	etcd.AddCommand(&cobra.Command{
+		Use: "member FILE", Short: "Run one member, controlled by stdin and stdout", Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return memberproc.Run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	})
+	root.AddCommand(group, etcd)
+	return root
+}
+
+// measurePeers measures. However it ends, it reports what was measured until then and stops everything
+// that it started.
+func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err error) {
+	defer heedSignals(cmd)()
+	papers, err := openPeersPapers(cmd, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, papers.close()) }()
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o := f.options(all)
+	o.Executable = executable
+	o.Skip = func(s peers.Skipped) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %s: %s\n", cli.Printable(s.System), cli.Printable(s.Reason))
+	}
+	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(now peers.Progress, passed time.Duration) string {
+		if now.Total == 0 {
+			return "peers: starting the servers"
+		}
+		return progressLine("peers", bench.Progress{Contender: now.System, Regime: now.Scenario + " " + now.Setting, Done: now.Done, Total: now.Total}, false, passed)
+	})
+	o.Progress = show.Update
+	report, err := peers.Run(cmd.Context(), o)
+	show.Close()
+	if report == nil {
+		return err
+	}
+	report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = peersCommandLine(cmd), cli.Version(), cpuModel()
+	unwritten := papers.write(report)
+	switch {
+	case cmd.Context().Err() != nil:
+		return cli.Exit(exitInterrupted, unwritten)
+	case len(report.Systems) == 0:
+		err = errors.Join(err, errors.New("no system could be started"))
+	}
+	if failed := report.Hopeless(); len(failed) > 0 {
+		err = errors.Join(err, fmt.Errorf("all rounds failed: %s", strings.Join(failed, ", ")))
+	}
+	return errors.Join(err, unwritten)
+}
+
+// peersCommandLine is commandLine without the files.
+func peersCommandLine(cmd *cobra.Command) string {
+	words := strings.Fields(commandLine(cmd))
+	for i, word := range words {
+		if word == "--markdown" {
+			return strings.Join(append(words[:i:i], words[i+2:]...), " ")
+		}
+	}
+	return strings.Join(words, " ")
+}
