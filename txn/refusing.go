@@ -32,4 +32,4 @@ func (r refusing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.C
 	return nil, r.refusal()
 }
 
-func (r refusing) refusal() error { return r.guard.unguardable("a streamed get") }
+func (r refusing) refusal() error { return r.guard.unguardable("this request") }

@@ -301,12 +301,27 @@ func (c *candidacy) hold(leads bool) {
 
 // resign deletes the key with this token, for all users, and returns etcd's response; nil if the
 // key has another token or does not exist. leads means that the caller still leads if resign fails.
+// If the session ends meanwhile, so do its candidates; those of the next group, which is the last one,
+// delete what is left. It blocks for at most the session's TTL, or until ctx ends.
+func (s *Session) resign(ctx context.Context, election, key string, token eldest.Token, leads bool) (*pb.ResponseHeader, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Duration(s.opts.ttl)*time.Second)
+	defer cancel()
+	for {
+		c, done := s.candidacy(election, key)
+		hdr, err := c.resign(limited, token, leads)
+		ended := !c.group.late && c.group.ctx.Err() != nil
+		done()
+		if err == nil || !ended || limited.Err() != nil {
+			return hdr, err
+		}
+	}
+}
+
+// resign is Session.resign by one candidacy.
 func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) (*pb.ResponseHeader, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	limited, cancel := context.WithTimeout(ctx, time.Duration(c.group.session.opts.ttl)*time.Second)
-	defer cancel()
 	all := c.group.loop
 	all.Lock()
 	defer all.Unlock()
@@ -315,13 +330,15 @@ func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) 
 	}
 	machine := c.machine
 	all.Unlock()
-	err := machine.Await(limited, func() bool { // until it is known whether there is a key
+	err := machine.Await(ctx, func() bool { // until it is known whether there is a key
 		return c.state().Phase != core.Entering && (c.state().Phase != core.Leaving || c.state().Token > 0)
 	})
 	all.Lock()
 	switch {
 	case err != nil:
 		return nil, err
+	case c.state().Phase == core.Lost: // nothing is known of the key
+		return nil, context.Cause(c.group.ctx)
 	case c.state().Phase == core.Idle:
 		if err := c.take(); err != nil {
 			return nil, err
@@ -333,9 +350,13 @@ func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) 
 	led := c.led > 0
 	wait := c.machine.Leave(&c.user, eldest.ErrResigned)
 	all.Unlock()
-	err = wait(limited)
+	err = wait(ctx)
 	all.Lock()
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.state().Phase == core.Lost: // the deletion was not confirmed
+		return nil, context.Cause(c.group.ctx)
+	default:
 		return c.kv.last(), nil
 	}
 	if leads {

@@ -174,9 +174,7 @@ func (e *Election) Resign(ctx context.Context) error {
 	if token == 0 {
 		return nil
 	}
-	c, done := e.session.candidacy(e.name, key)
-	defer done()
-	hdr, err := c.resign(ctx, token, won)
+	hdr, err := e.session.resign(ctx, e.name, key, token, won)
 	if err != nil {
 		return plain(ctx, e.session.client, err)
 	}

@@ -109,9 +109,7 @@ func (m *Mutex) Unlock(ctx context.Context) error {
 	if token == 0 {
 		return ErrLockReleased
 	}
-	c, done := m.session.candidacy(m.name, key)
-	defer done()
-	if _, err := c.resign(ctx, token, true); err != nil {
+	if _, err := m.session.resign(ctx, m.name, key, token, true); err != nil {
 		return plain(ctx, m.session.client, err)
 	}
 	m.mu.Lock()

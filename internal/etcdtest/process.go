@@ -171,28 +171,29 @@ func (p *process) request(ctx context.Context, cut []link) (reply, error) {
 // stop halts the process, and the etcd that it runs, with SIGSTOP. The process is first: while it is
 // stopped it cannot wait for its child, so the child's ID stays its own.
 func (p *process) stop() error {
-	pids := []int{p.cmd.Process.Pid}
 	err := p.cmd.Process.Signal(syscall.SIGSTOP)
-	if child := int(p.child.Load()); err == nil && child != 0 {
-		pids = append(pids, child)
-		err = syscall.Kill(child, syscall.SIGSTOP)
+	if err == nil {
+		err = AwaitStopped(p.cmd.Process.Pid)
 	}
-	for _, pid := range pids {
-		if err == nil {
-			err = AwaitStopped(pid)
-		}
+	child := int(p.child.Load())
+	if err != nil || child == 0 {
+		return err
 	}
-	return err
+	if err := syscall.Kill(child, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return AwaitStopped(child)
 }
 
 // cont resumes what stop has halted.
 func (p *process) cont() error {
+	var err error
 	if child := int(p.child.Load()); child != 0 {
-		if err := syscall.Kill(child, syscall.SIGCONT); err != nil {
-			return err
+		if err = syscall.Kill(child, syscall.SIGCONT); errors.Is(err, syscall.ESRCH) {
+			err = nil // it has ended
 		}
 	}
-	return p.cmd.Process.Signal(syscall.SIGCONT)
+	return errors.Join(err, p.cmd.Process.Signal(syscall.SIGCONT))
 }
 
 // kill ends the process with SIGKILL, stopped or not, and waits for it. The kernel then kills the etcd

@@ -30,7 +30,11 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 	if err := attempts(ctx, func(ctx context.Context) error { return removeMember(ctx, cli, "http://"+m.host) }); err != nil {
 		return fmt.Errorf("etcdtest: removing %s: %w", m.Name, err)
 	}
-	if err := attempts(ctx, func(ctx context.Context) error { return addMember(ctx, cli, "http://"+m.host) }); err != nil {
+	again := false
+	if err := attempts(ctx, func(ctx context.Context) error {
+		defer func() { again = true }()
+		return addMember(ctx, cli, "http://"+m.host, again)
+	}); err != nil {
 		return fmt.Errorf("etcdtest: adding a new %s: %w", m.Name, err)
 	}
 	if err := c.spread(ctx, m); err != nil {
@@ -59,7 +63,7 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 		}
 		cli, err := c.Admin(other)
 		if err == nil {
-			_, err = cli.MemberList(ctx) // linearizable: a member that answers has applied the addition
+			_, err = cli.MemberList(ctx) // from 3.5 on linearizable: a member that answers has applied the addition
 		}
 		if err != nil && other.Running() {
 			return fmt.Errorf("etcdtest: asking %s for the new %s: %w", other.Name, m.Name, err)
@@ -102,13 +106,13 @@ func removeMember(ctx context.Context, cli *clientv3.Client, url string) error {
 	return nil
 }
 
-// addMember adds a member, unless an earlier attempt has done so. etcd derives its ID from its URL and the time in seconds: a member that
-// was added and removed within this second cannot be added again before the next. Until then etcd
-// answers that there is no such member.
-func addMember(ctx context.Context, cli *clientv3.Client, url string) error {
+// addMember adds a member, unless an earlier attempt has done so: again is set if there was one. etcd derives
+// its ID from its URL and the time in seconds: a member that was added and removed within this second cannot
+// be added again before the next. Until then etcd answers that there is no such member.
+func addMember(ctx context.Context, cli *clientv3.Client, url string, again bool) error {
 	for {
 		_, err := cli.MemberAdd(ctx, []string{url})
-		if errors.Is(err, rpctypes.ErrPeerURLExist) {
+		if again && errors.Is(err, rpctypes.ErrPeerURLExist) {
 			return nil
 		}
 		if !errors.Is(err, rpctypes.ErrMemberNotFound) {

@@ -11,6 +11,9 @@ import (
 
 // eventsOf converts the events of etcd's message to the client's.
 func eventsOf(events []*mvccpb.Event) []*clientv3.Event {
+	if same, ok := any(events).([]*clientv3.Event); ok {
+		return same
+	}
 	converted := make([]*clientv3.Event, len(events))
 	for i, e := range events {
 		converted[i] = (*clientv3.Event)(e) //nolint:unconvert // before 3.7 they are two types
@@ -20,6 +23,9 @@ func eventsOf(events []*mvccpb.Event) []*clientv3.Event {
 
 // messagesOf converts the client's events to those of etcd's message.
 func messagesOf(events []*clientv3.Event) []*mvccpb.Event {
+	if same, ok := any(events).([]*mvccpb.Event); ok {
+		return same
+	}
 	converted := make([]*mvccpb.Event, len(events))
 	for i, e := range events {
 		converted[i] = (*mvccpb.Event)(e) //nolint:unconvert // before 3.7 they are two types

@@ -43,16 +43,26 @@ func named(name string) (server, error) {
 	return server{}, fmt.Errorf("no version %q", name)
 }
 
+// cache is the directory in which all binaries are kept.
+func cache() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, "eldest-etcd")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
 // binary returns the path of the server's binary, which it builds if the cache does not have it.
 func (s server) binary(ctx context.Context) (string, error) {
 	if s.release == "" {
 		return s.debian()
 	}
-	base, err := os.UserCacheDir()
+	dir, err := cache()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(base, "eldest-etcd", s.release+"-"+runtime.Version())
+	dir = filepath.Join(dir, s.release+"-"+runtime.Version())
 	path := filepath.Join(dir, "etcd")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil

@@ -26,8 +26,8 @@ type cell struct {
 	State state
 	// Figure is the answer, Detail what belongs to it.
 	Figure, Detail string
-	// Failures says how many rounds failed, "" for none.
-	Failures string
+	// Failures says how many rounds failed, Gap how many did not have the event; "" for none.
+	Failures, Gap string
 	// Reasons explain what is not a figure; Notes are their numbers below the table.
 	Reasons []string
 	Notes   []int
@@ -43,7 +43,7 @@ func (c *cell) comparable() bool { return c.State == measured && !c.unfinished }
 
 // text is the cell in a sentence.
 func (c *cell) text() string {
-	return strings.Join(slices.DeleteFunc([]string{c.Figure, c.Detail, c.Failures}, func(s string) bool { return s == "" }), "; ")
+	return strings.Join(slices.DeleteFunc([]string{c.Figure, c.Detail, c.Gap, c.Failures}, func(s string) bool { return s == "" }), "; ")
 }
 
 // find returns a system's result of a source, or nil.
@@ -152,7 +152,7 @@ func (c *cell) measure(of column, found []*peers.Result) {
 		c.State, c.Figure, c.Detail = never, within, story.Count(all, "round")
 		return
 	case samples == 0 && none > 0:
-		c.State, c.Figure, c.Detail = failed, "error", fmt.Sprintf("%s in %d of %d", within, none, all)
+		c.State, c.Figure, c.Gap = failed, "error", fmt.Sprintf("%s in %d of %d", within, none, all)
 		return
 	case samples == 0 && errors > 0:
 		c.State, c.Figure = failed, "error"
@@ -178,7 +178,7 @@ func (c *cell) measure(of column, found []*peers.Result) {
 	}
 	c.State = measured
 	if none > 0 {
-		c.Detail += fmt.Sprintf(", %s in %d of %d", within, none, all)
+		c.Gap = fmt.Sprintf("%s in %d of %d", within, none, all)
 	}
 }
 

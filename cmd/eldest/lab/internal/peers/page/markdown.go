@@ -44,17 +44,16 @@ func fence(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "```", "'''")
 }
 
-// markdownCell is a cell of the table. The best is bold.
+// markdownCell is a cell of the table, without the details. The best is bold.
 func markdownCell(c cell) string {
 	figure := escape(c.Figure)
 	if c.Best {
 		figure = "**" + figure + "**"
 	}
-	if c.Failures != "" {
-		figure += ", " + escape(c.Failures)
-	}
-	if c.Detail != "" {
-		figure += " (" + escape(c.Detail) + ")"
+	for _, without := range []string{c.Failures, c.Gap} {
+		if without != "" {
+			figure += ", " + escape(without)
+		}
 	}
 	return figure + references(c.Notes)
 }
