@@ -27,7 +27,7 @@ It starts the servers of all systems, on 127.0.0.1 and with data in a temporary 
 (in memory, if there is such a file system), and ends and removes them. It needs Go: the clients
 of all systems, and the servers of etcd, NATS and Raft, are a program of its own, which it
 builds first. The other servers must be installed; a system that is not installed is skipped,
-with the reason on stderr. On Debian:
+with the reason on stderr. If its servers do not start, all its rounds fail. On Debian:
 
   zookeeper    package zookeeper
   redis        package redis-server
@@ -50,7 +50,8 @@ A round in which nobody leads within the limit, which depends on the system's se
 75 s at most, is counted as none: neither a sample nor an error.
 
 The first Ctrl-C, SIGTERM or SIGHUP ends it: it ends all servers, which takes some seconds,
-and reports the results so far. A second signal ends it at once; its processes end with it.
+and reports the results so far. A second signal ends it at once; its processes
+end with it, and the next run removes the data that it leaves.
 
 Exit codes: 0 done (the table shows failed rounds); 1 all rounds of a system failed at one
 point, no system could be started, or the run failed; 2 bad usage; 130 interrupted: the

@@ -117,6 +117,7 @@ func (p *host) join(client peer.Client, n int) (time.Duration, error) {
 			if _, err := candidate.Campaign(p.ctx, func() { queued <- struct{}{} }); err != nil {
 				failed <- err
 			} else {
+				p.event(evWon, nil)
 				failed <- errors.New("a candidate leads, although another does")
 			}
 		})

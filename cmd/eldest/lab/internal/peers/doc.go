@@ -4,13 +4,17 @@
 // # How a run works
 //
 // For each set of settings ([peer.SettingNames]), [Run] starts the servers of all systems, measures all
-// scenarios ([Scenarios]) round by round, and ends the servers. In a round each system takes its turns,
-// in an order that changes from round to round. A turn has an election of its own, whose name no other
+// scenarios ([Scenarios]) round by round, and ends the servers. In each round the systems take their turns
+// in a random order. A turn has an election of its own, whose name no other
 // turn has, and participants that are processes of their own (see [Participate]): they can be killed,
 // stopped and disconnected as the processes of users can.
 //
-// What is measured in milliseconds is measured alone: in the 300 ms after a fault no other turn begins.
-// Longer waits of different systems overlap, because leases of a minute would otherwise take hours.
+// Times of a few milliseconds are measured without another fault beside them: in the 300 ms after a fault, or the
+// second after a resignation, no other one takes place, unless the successor has won. Longer waits of different
+// systems overlap, because leases of a minute would otherwise take hours: after a fault the successors
+// of earlier ones may win, append entries for some hundred milliseconds, and be compared with the old leaders.
+// The scenarios fanout, join, memory and store-leader have one turn at a time. The turns of rest run
+// all at once: they only count.
 //
 // All times are of the wall clock of this machine, which all processes share: a participant reports when
 // it has won, and the run subtracts the time of the fault, which it reads just before the fault.
@@ -24,7 +28,10 @@
 // # Not guaranteed
 //
 // That a leader keeps its leadership until the fault: on a busy machine short timeouts may pass. A round
-// in which that happens while others are set up is repeated once, then it is an error.
+// in which that happens while others are set up is repeated once, then it is an error. The report counts
+// all such leaders ([Unprovoked]).
+//
+// That no file remains of a run that is killed: the next run in the same place removes it.
 //
 // That all systems have the same processor time: the servers of all systems run at once, idle unless it is
 // their turn. That times of different machines can be compared. Networks can be cut on Linux only;

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// exclusive is how long after a fault no other turn begins, unless the successor has won.
+	// exclusive is how long after a fault no other takes place, unless the successor has won.
 	exclusive = 300 * time.Millisecond
 	// exclusiveHandover is longer, because a change without a fault needs no lease to expire.
 	exclusiveHandover = time.Second
@@ -19,6 +19,8 @@ const (
 	watching  = 500 * time.Millisecond
 	// firstEntry is how long a leader's first entry may take.
 	firstEntry = 10 * time.Second
+	// ceasing is how long participants may take to answer that they append no more.
+	ceasing = time.Second
 )
 
 // together measures turns in which a leader is replaced: they are set up at the same time, the faults take
@@ -42,9 +44,13 @@ func (r *run) together(ctx context.Context, turns []*turn) {
 		}
 		if t.err != nil || ctx.Err() != nil {
 			t.over(ctx, t.err)
+			t.cease(ctx)
 			continue
 		}
-		waiting.Go(func() { t.over(ctx, t.replaced(ctx)) })
+		waiting.Go(func() {
+			t.over(ctx, t.replaced(ctx))
+			t.cease(ctx)
+		})
 		alone := exclusive
 		if t.scenario.Name == Handover {
 			alone = exclusiveHandover
@@ -64,17 +70,25 @@ func (r *run) together(ctx context.Context, turns []*turn) {
 // twoLeaders reports whether the scenario may have two leaders: the old one remains.
 func (t *turn) twoLeaders() bool { return t.scenario.Name == Stop || t.scenario.Name == Cut }
 
+// cease ends the appending, which would disturb other turns.
+func (t *turn) cease(ctx context.Context) {
+	if !t.twoLeaders() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ceasing)
+	defer cancel()
+	for _, p := range t.all {
+		_, _ = p.call(ctx, request{Do: doCease}) // a process that is still stopped, or has ended, appends nothing
+	}
+}
+
 // steady makes sure that the leader still leads. While many turns are set up, the processors are so busy that
-// short timeouts may pass; then the turn is set up again, alone. A leader that is replaced even then is an
-// error.
+// short timeouts may pass; then the turn is set up again, alone. If the leader loses its leadership even then,
+// that is an error.
 func (t *turn) steady(ctx context.Context) error {
 	for again := false; ; again = true {
-		won, changed := t.waiter.heard(evWon)
-		switch {
-		case !changed:
-			return nil
-		case again:
-			return fmt.Errorf("the leader changed %v before the fault, without one", time.Since(timeOf(won.At)).Round(time.Millisecond))
+		if lost := t.kept(time.Now()); lost == nil || again {
+			return lost
 		}
 		t.close()
 		t.all, t.election = nil, t.nextElection(t.scenario)

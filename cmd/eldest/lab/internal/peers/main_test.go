@@ -39,10 +39,12 @@ func child(args []string) (is bool, err error) {
 		return len(args) >= len(words) && slices.Equal(args[:len(words)], words)
 	}
 	switch {
+	case begins(restless) && len(args) > 1:
+		return true, runRestless(ctx, args[1])
 	case begins("etcd", "member"):
 		return true, memberproc.Run(ctx, args[2:], os.Stdin, os.Stdout)
 	case begins("bench", "peers-participant"):
-		return true, peers.Participate(ctx, systems.Named, os.Stdin, os.Stdout)
+		return true, peers.Participate(ctx, named, os.Stdin, os.Stdout)
 	case begins("bench", "peers-server") && len(args) > 2:
 		serve, ok := systems.Main(args[2])
 		if !ok {

@@ -43,7 +43,7 @@ type Options struct {
 	Dir string
 	// Progress, if set, is called before each turn, from any goroutine. It must not block.
 	Progress func(Progress)
-	// Skip, if set, is called when a system cannot be started, from any goroutine.
+	// Skip, if set, is called when a system is not installed, from any goroutine.
 	Skip func(Skipped)
 }
 

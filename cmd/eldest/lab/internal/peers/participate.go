@@ -19,7 +19,9 @@ import (
 func Participate(ctx context.Context, systemOf func(name string) (peer.System, bool), in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &host{ctx: ctx, systemOf: systemOf, out: json.NewEncoder(out), net: NewNetwork()}
+	writing, cease := context.WithCancel(ctx)
+	defer cease()
+	p := &host{ctx: ctx, writing: writing, cease: cease, systemOf: systemOf, out: json.NewEncoder(out), net: NewNetwork()}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var broken error
@@ -43,6 +45,8 @@ func Participate(ctx context.Context, systemOf func(name string) (peer.System, b
 // host is a participant: a client, a network and what uses them.
 type host struct {
 	ctx      context.Context
+	writing  context.Context // ended by cease: no entry is appended any more
+	cease    context.CancelFunc
 	systemOf func(string) (peer.System, bool)
 	net      *Network
 	work     sync.WaitGroup // requests, campaigns and what follows
@@ -83,6 +87,9 @@ func (p *host) do(r request) (reply, error) {
 	switch r.Do {
 	case doCampaign:
 		return reply{}, p.campaign(client, r.Append)
+	case doCease:
+		p.cease()
+		return reply{}, nil
 	case doCut:
 		return reply{At: nanos(time.Now())}, p.net.Cut()
 	case doHeal:

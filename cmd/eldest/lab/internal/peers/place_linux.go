@@ -14,6 +14,9 @@ const enough = 6 << 30
 // place returns the directory for data, and what kind of storage that is.
 func place(dir string) (path, storage string) {
 	const memory = "/dev/shm"
+	if dir == "" {
+		removeAbandoned(memory) // first: it takes memory
+	}
 	var stat unix.Statfs_t
 	switch {
 	case dir != "":

@@ -29,10 +29,8 @@ type Programs struct {
 	spawner *offspring.Spawner
 	tmp     string
 
-	mu sync.Mutex
-	// running are those that were started; killed is the time of the last Kill, just before the signal.
-	running []*program
-	killed  time.Time
+	mu      sync.Mutex
+	running []*program // those that were started
 }
 
 // NewPrograms returns what starts processes with a spawner, with tmp as their directory for temporary files.
@@ -57,7 +55,7 @@ func (p *Programs) Run(of peer.Program) (peer.Process, error) {
 	}
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + p.tmp, "LANG=C.UTF-8"}, of.Env...)
 	cmd.Dir = of.Dir
-	s := &program{cmd: cmd, of: p, done: make(chan struct{}), output: &tail{}}
+	s := &program{cmd: cmd, done: make(chan struct{}), output: &tail{}}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = s.output, s.output, lastWords
 	if err := p.spawner.Start(cmd); err != nil {
 		return nil, err
@@ -85,13 +83,6 @@ func credentialOf(account *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// lastKill is when a process was killed last.
-func (p *Programs) lastKill() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.killed
-}
-
 // Close kills all processes that are left.
 func (p *Programs) Close() {
 	p.mu.Lock()
@@ -105,7 +96,6 @@ func (p *Programs) Close() {
 // program is a peer.Process.
 type program struct {
 	cmd    *exec.Cmd
-	of     *Programs
 	done   chan struct{}
 	output *tail
 }
@@ -121,9 +111,6 @@ func (s *program) Kill() {
 		return
 	default:
 	}
-	s.of.mu.Lock()
-	s.of.killed = time.Now()
-	s.of.mu.Unlock()
 	_ = syscall.Kill(-s.Pid(), syscall.SIGKILL) // it may have ended already
 	<-s.done
 }

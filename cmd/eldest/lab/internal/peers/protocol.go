@@ -15,6 +15,7 @@ const (
 	doOpen     = "open"
 	doCampaign = "campaign" // answered at once; the events follow
 	doAppend   = "append"   // the leader appends entries from now on
+	doCease    = "cease"    // no participant of the process appends any more
 	doResign   = "resign"   // answered at once, with the time; the event follows
 	doCut      = "cut"
 	doHeal     = "heal"

@@ -18,11 +18,13 @@ type Report struct {
 	Incomplete string `json:"incomplete,omitempty"`
 	// Systems are those that were measured, Eldest first.
 	Systems []SystemReport `json:"systems"`
-	// Skipped are those that could not be started here.
+	// Skipped are those that are not installed here. If servers do not start, their results are errors.
 	Skipped []Skipped `json:"skipped,omitempty"`
 	// Lacks are the scenarios that a system does not have, with the reason.
-	Lacks   []Lack   `json:"lacks,omitempty"`
-	Results []Result `json:"results"`
+	Lacks []Lack `json:"lacks,omitempty"`
+	// Unprovoked are the leaders that lost their leadership without a fault.
+	Unprovoked []Unprovoked `json:"unprovoked,omitempty"`
+	Results    []Result     `json:"results"`
 }
 
 // SystemReport is what a reader must know about a system; see peer.System.
@@ -46,7 +48,7 @@ type SettingReport struct {
 	Loss time.Duration `json:"loss"`
 }
 
-// Skipped is a system that could not be started.
+// Skipped is a system that is not installed.
 type Skipped struct {
 	System string `json:"system"`
 	Reason string `json:"reason"`
@@ -58,6 +60,14 @@ type Lack struct {
 	Setting  string `json:"setting,omitempty"` // "" for all
 	Scenario string `json:"scenario"`
 	Reason   string `json:"reason"`
+}
+
+// Unprovoked is how many leaders of a system lost their leadership without a fault. Their rounds were set up once
+// more where that is possible, and are errors otherwise.
+type Unprovoked struct {
+	System  string `json:"system"`
+	Setting string `json:"setting"`
+	Count   int    `json:"count"`
 }
 
 // Result is one metric of one system: Contender is the system's name, Regime the name of the settings.

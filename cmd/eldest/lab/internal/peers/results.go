@@ -12,6 +12,7 @@ type results struct {
 	mu    sync.Mutex
 	of    map[point]*Result
 	lacks []Lack
+	lost  []Unprovoked
 }
 
 // point is one metric of one system with one set of settings.
@@ -68,6 +69,19 @@ func (r *results) lack(l Lack) {
 	}
 }
 
+// unprovoked counts a leader that lost its leadership without a fault.
+func (r *results) unprovoked(system, setting string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.lost {
+		if r.lost[i].System == system && r.lost[i].Setting == setting {
+			r.lost[i].Count++
+			return
+		}
+	}
+	r.lost = append(r.lost, Unprovoked{system, setting, 1})
+}
+
 // lacking reports whether a system lacks a scenario.
 func (r *results) lacking(system, setting, scenario string) bool {
 	r.mu.Lock()
@@ -77,8 +91,8 @@ func (r *results) lacking(system, setting, scenario string) bool {
 	})
 }
 
-// list returns all results in the order of scenarios, metrics, settings and systems.
-func (r *results) list(settings, systems []string) (all []Result, lacks []Lack) {
+// into puts all results into a report, in the order of scenarios, metrics, settings and systems.
+func (r *results) into(report *Report, settings, systems []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var points []point
@@ -91,10 +105,13 @@ func (r *results) list(settings, systems []string) (all []Result, lacks []Lack) 
 		return []int{i, j, slices.Index(settings, p.setting), slices.Index(systems, p.system)}
 	}
 	slices.SortFunc(points, func(a, b point) int { return slices.Compare(rank(a), rank(b)) })
-	all = []Result{}
+	report.Results = []Result{}
 	for _, p := range points {
 		r.of[p].Summarize()
-		all = append(all, *r.of[p])
+		report.Results = append(report.Results, *r.of[p])
 	}
-	return all, r.lacks
+	place := func(system string) int { return slices.Index(systems, system) }
+	report.Lacks, report.Unprovoked = r.lacks, r.lost
+	slices.SortStableFunc(report.Lacks, func(a, b Lack) int { return cmp.Compare(place(a.System), place(b.System)) })
+	slices.SortStableFunc(report.Unprovoked, func(a, b Unprovoked) int { return cmp.Compare(place(a.System), place(b.System)) })
 }

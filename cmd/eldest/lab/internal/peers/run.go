@@ -1,11 +1,10 @@
 package peers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -44,13 +43,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	base, storage := place(o.Dir)
-	dir, err := os.MkdirTemp(base, "eldest-peers-")
+	removeAbandoned(base)
+	dir, lock, err := newDir(base)
 	if err != nil {
 		return nil, err
-	}
-	// Servers that run as other users pass through it.
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	r := &run{options: o, spawner: offspring.NewSpawner(), dir: dir, systems: map[string]SystemReport{}}
 	began := time.Now()
@@ -62,7 +58,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.spawner.Close()
 	r.ports.Close()
-	failed = append(failed, removeDir(dir))
+	failed = append(failed, removeDir(dir), lock.Close())
 
 	report := r.report(began, storage)
 	if ctx.Err() != nil {
@@ -78,7 +74,7 @@ func (r *run) measure(ctx context.Context, setting string) error {
 		system := r.options.Systems[i]
 		site, err := r.start(ctx, system, setting)
 		if err != nil {
-			r.skip(ctx, system, setting, err)
+			r.absent(ctx, system, setting, err)
 			return
 		}
 		sites[i] = site
@@ -110,13 +106,12 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 	}
 	for round := range most {
 		var turns []*turn
+		order := rand.Perm(len(sites)) // so that what one system leaves behind meets another one each time
 		for _, name := range group {
 			s, _ := find(name)
-			for i := range sites {
-				// Each system is the first one once in a while.
-				site := sites[(i+round)%len(sites)]
-				if r.options.wants(name) && round < r.options.rounds(s, setting) && r.has(site, s) {
-					turns = append(turns, r.newTurn(site, s))
+			for _, i := range order {
+				if r.options.wants(name) && round < r.options.rounds(s, setting) && r.has(sites[i].system, setting, s) {
+					turns = append(turns, r.newTurn(sites[i], s))
 				}
 			}
 		}
@@ -142,22 +137,44 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 }
 
 // has reports whether a system has a scenario, and adds the lack to the report if it has not.
-func (r *run) has(site *site, s Scenario) bool {
-	if reason := site.system.Lacks[s.Name]; reason != "" {
-		r.results.lack(Lack{System: site.system.Name, Scenario: s.Name, Reason: reason})
+func (r *run) has(system peer.System, setting string, s Scenario) bool {
+	if reason := system.Lacks[s.Name]; reason != "" {
+		r.results.lack(Lack{System: system.Name, Scenario: s.Name, Reason: reason})
 	}
-	return !r.results.lacking(site.system.Name, site.setting, s.Name)
+	return !r.results.lacking(system.Name, setting, s.Name)
 }
 
-// skip records that a system could not be started.
-func (r *run) skip(ctx context.Context, system peer.System, setting string, err error) {
-	if ctx.Err() != nil {
-		return
+// point is the point of a metric.
+func (r *run) point(system, setting string, s Scenario, metric string) point {
+	p := point{s.Name, metric, system, setting, 0}
+	if s.Sized {
+		p.n = r.options.Size
 	}
-	s := Skipped{System: system.Name, Reason: shorten(err).Error()}
-	if !errors.Is(err, peer.ErrMissing) {
-		s.Reason = "with " + setting + ": " + s.Reason
+	return p
+}
+
+// absent records that a system could not be started: it is skipped if it is not installed. Otherwise all
+// that is wanted of it has failed.
+func (r *run) absent(ctx context.Context, system peer.System, setting string, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, peer.ErrMissing):
+		r.skip(Skipped{System: system.Name, Reason: shorten(err).Error()})
+	default:
+		err = fmt.Errorf("the servers did not start: %w", shorten(err))
+		for _, s := range Scenarios {
+			if !r.options.wants(s.Name) || !r.has(system, setting, s) {
+				continue
+			}
+			for _, m := range s.Metrics {
+				r.results.fail(r.point(system.Name, setting, s, m.Name), m.Unit, err)
+			}
+		}
 	}
+}
+
+// skip adds a system that is not installed to the report.
+func (r *run) skip(s Skipped) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.Contains(r.skipped, s) {
@@ -192,10 +209,7 @@ func (r *run) report(began time.Time, storage string) *Report {
 			report.Systems = append(report.Systems, described)
 		}
 	}
-	report.Results, report.Lacks = r.results.list(r.options.Settings, names)
-	slices.SortStableFunc(report.Lacks, func(a, b Lack) int {
-		return cmp.Compare(slices.Index(names, a.System), slices.Index(names, b.System))
-	})
+	r.results.into(report, r.options.Settings, names)
 	return report
 }
 

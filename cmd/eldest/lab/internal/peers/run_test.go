@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -179,7 +180,7 @@ func killParticipant() error {
 	}
 }
 
-// A system that cannot be started is skipped, with the reason.
+// A system that is not installed is skipped, with the reason.
 func TestSkipped(t *testing.T) {
 	o := options(t, "raft")
 	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
@@ -195,6 +196,27 @@ func TestSkipped(t *testing.T) {
 	require.Equal(t, report.Skipped, skipped)
 	require.Len(t, report.Systems, 1)
 	require.Len(t, report.Results, 2)
+}
+
+// Servers that do not start are errors of all that is wanted of them, and are not skipped.
+func TestNotStarted(t *testing.T) {
+	o := options(t, "raft")
+	o.Systems = append(o.Systems, peer.System{
+		Name: "broken", Lacks: map[string]string{peers.Join: "no queue"},
+		Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) { return nil, errors.New("no port") },
+	})
+	o.Scenarios = []string{peers.Handover, peers.Memory, peers.Join}
+	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)
+	require.NoError(t, err)
+	require.Empty(t, report.Skipped)
+	require.Equal(t, []string{"handover/win of broken (shortest)", "memory/bytes of broken (shortest)"}, report.Hopeless())
+	for _, r := range report.Results {
+		if r.Contender == "broken" {
+			require.Equal(t, 1, r.Errors)
+			require.Equal(t, "the servers did not start: no port", r.FirstError)
+		}
+	}
+	require.Contains(t, report.Lacks, peers.Lack{System: "broken", Scenario: peers.Join, Reason: "no queue"})
 }
 
 func TestOptions(t *testing.T) {

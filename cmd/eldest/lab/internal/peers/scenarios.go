@@ -88,7 +88,7 @@ var Scenarios = []Scenario{
 		Metrics: []Metric{{bench.Term{Name: All, Text: "from the first call until all candidates are queued, or have failed once where there is no queue", Better: bench.Lower}, bench.Nanoseconds}},
 	},
 	{
-		Name: Memory, Summary: "many candidates of one process wait", Sized: true, rounds: map[string]int{"shortest": 1, "defaults": 1},
+		Name: Memory, Summary: "many candidates of one process wait", Sized: true, rounds: map[string]int{"shortest": 3, "defaults": 3},
 		Metrics: []Metric{{bench.Term{Name: Bytes, Text: "heap and stack of a candidate that waits", Better: bench.Lower}, bench.Bytes}},
 	},
 	{

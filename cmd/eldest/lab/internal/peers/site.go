@@ -54,24 +54,6 @@ func (r *run) start(ctx context.Context, system peer.System, setting string) (*s
 	return s, nil
 }
 
-// makeDir makes a directory with just this mode, whatever the process's umask is.
-func makeDir(dir string, mode os.FileMode) error {
-	return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode))
-}
-
-// removeDir removes a directory. What a dying process still writes may need a second attempt.
-func removeDir(dir string) error {
-	err := os.RemoveAll(dir)
-	for range 10 {
-		if err == nil {
-			return nil
-		}
-		time.Sleep(50 * time.Millisecond)
-		err = os.RemoveAll(dir)
-	}
-	return err
-}
-
 // die is called when a server has ended by itself.
 func (s *site) die(err error) {
 	s.mu.Lock()

@@ -50,6 +50,9 @@ func (t *turn) fanout(ctx context.Context) error {
 	}
 	t.ready = time.Now().Add(settled)
 	t.settle(ctx)
+	if err := t.kept(time.Now()); err != nil {
+		return err
+	}
 	r, err := t.leader.call(ctx, request{Do: doResign})
 	if err != nil {
 		return err
@@ -78,7 +81,11 @@ func (t *turn) crowd(ctx context.Context, do string) (reply, error) {
 	pause(ctx, settled)
 	ctx, cancel := crowded(ctx)
 	defer cancel()
-	return candidates.call(ctx, request{Do: do, N: t.options.Size})
+	r, err := candidates.call(ctx, request{Do: do, N: t.options.Size})
+	if lost := t.kept(time.Now()); lost != nil {
+		return r, lost
+	}
+	return r, err
 }
 
 // join measures until all candidates are queued.
@@ -121,6 +128,9 @@ func (t *turn) rest(ctx context.Context) error {
 	after, err := t.traffic(ctx)
 	if err != nil {
 		return err
+	}
+	if err := t.kept(time.Now()); err != nil {
+		return err // a change is no rest
 	}
 	minute := func(n int64) int64 {
 		return int64(float64(n) * float64(time.Minute) / float64(after.at.Sub(before.at)))

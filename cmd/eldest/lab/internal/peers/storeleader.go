@@ -24,21 +24,21 @@ func (t *turn) storeLeader(ctx context.Context) error {
 		}
 	}
 	t.settle(ctx)
+	if err := t.kept(time.Now()); err != nil {
+		return err
+	}
 
-	began := time.Now()
 	killing, cancel := context.WithTimeout(ctx, settingUp)
-	restart, err := t.site.servers.KillLeader(killing)
+	killed, restart, err := t.site.servers.KillLeader(killing)
 	cancel()
 	if err != nil {
 		return err
 	}
-	// The servers first find out which one leads. Servers that the run did not start itself are dead when
-	// the call returns.
-	t.fault = t.site.programs.lastKill()
-	if t.fault.Before(began) {
-		t.fault = time.Now()
-	}
+	t.fault = killed
 	again, err := t.accepted(ctx, t.site.limit(), t.fault, t.leader, t.waiter)
+	if lost := t.kept(t.fault); lost != nil {
+		err = lost
+	}
 	if err == nil {
 		t.sample(Unavailable, int64(again.Sub(t.fault)))
 		pause(ctx, moving)

@@ -36,6 +36,9 @@ func Table(w io.Writer, r *Report) error {
 		}
 		fmt.Fprintf(out, "\n%s%s has no %s: %s", l.System, setting, l.Scenario, l.Reason)
 	}
+	for _, u := range r.Unprovoked {
+		fmt.Fprintf(out, "\n%s (%s): leaders that lost their leadership without a fault: %d", u.System, u.Setting, u.Count)
+	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(out, "\nskipped: %s: %s", s.System, s.Reason)
 	}

@@ -116,13 +116,13 @@ func (t *tenure) appendEntries() {
 // whatever its client reports. It does not wait for answers, because a store may leave one request
 // without an answer and serve the next.
 func (t *tenure) keepAppending() {
-	ctx, cancel := context.WithCancel(t.host.ctx)
+	ctx, cancel := context.WithCancel(t.host.writing)
 	defer cancel()
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	ticker := time.NewTicker(appending)
 	defer ticker.Stop()
-	for n := 1; ; n++ {
+	for n := 1; ctx.Err() == nil; n++ {
 		if t.Holds() {
 			calls.Go(func() {
 				if errors.Is(t.appendEntry(n), peer.ErrRefused) {
@@ -133,7 +133,6 @@ func (t *tenure) keepAppending() {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return
 		}
 	}
 }

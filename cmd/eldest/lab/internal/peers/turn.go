@@ -92,7 +92,28 @@ func (t *turn) wait(ctx context.Context, writes bool) (err error) {
 	if t.waiter, err = t.open(ctx); err != nil {
 		return err
 	}
-	return t.campaign(ctx, t.waiter, writes, evQueued)
+	if err = t.campaign(ctx, t.waiter, writes, evQueued); err != nil {
+		if lost := t.kept(time.Now()); lost != nil {
+			return lost // the reason for which it is not queued
+		}
+	}
+	return err
+}
+
+// kept returns an error, and counts it, if the leader lost its leadership before a time, the fault's or now: its
+// client has reported that, or another participant has won.
+func (t *turn) kept(until time.Time) error {
+	for _, p := range t.all {
+		event := evWon
+		if p == t.leader {
+			event = evLost
+		}
+		if r, ok := p.heard(event); ok && timeOf(r.At).Before(until) {
+			t.results.unprovoked(t.site.system.Name, t.site.setting)
+			return fmt.Errorf("the leader lost its leadership without a fault, %v before", until.Sub(timeOf(r.At)).Round(time.Millisecond))
+		}
+	}
+	return nil
 }
 
 // campaign lets a participant campaign, and waits for an event of it.
@@ -126,19 +147,15 @@ func (t *turn) successor(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, t.fault.Add(t.site.limit()), errLimit)
 	defer cancel()
 	won, err := t.waiter.await(ctx, evWon)
-	if err == nil && won.Before(t.fault) {
-		return won, fmt.Errorf("the leader changed %v before the fault", t.fault.Sub(won))
+	if lost := t.kept(t.fault); lost != nil {
+		return won, lost
 	}
 	return won, err
 }
 
 // at is the point of a metric.
 func (t *turn) at(metric string) point {
-	p := point{t.scenario.Name, metric, t.site.system.Name, t.site.setting, 0}
-	if t.scenario.Sized {
-		p.n = t.options.Size
-	}
-	return p
+	return t.point(t.site.system.Name, t.site.setting, t.scenario, metric)
 }
 
 // once reports whether the turn has no result of a metric yet, and its unit.

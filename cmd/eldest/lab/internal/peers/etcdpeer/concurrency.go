@@ -40,6 +40,7 @@ func Concurrency() peer.System {
 			"To its disadvantage: its default TTL of 60 s is a matter of taste, and programs can set a shorter one.",
 			"To its disadvantage: each candidate of a process has a session, because a session has one key in an election. " +
 				"A program with many elections can have one session for all of them.",
+			"To its disadvantage: each observer of a process has a watch of its own, as the package opens it. A program can share one among them.",
 		},
 		Settings: map[string]peer.Setting{
 			peer.Defaults: {

@@ -43,7 +43,11 @@ func Eldest() peer.System {
 		Guard:  "Each write is a transaction that etcd commits only while the leader's key exists with the create revision of its tenure.",
 		Unfair: []string{
 			"To its advantage: the authors of Eldest wrote this benchmark.",
-			"To its advantage: the keeper has a connection of its own, and its one request every 30 s is not counted.",
+			"To its advantage, with shortest: it is the only contender with a guard process, the keeper. That process's memory, requests " +
+				"(one every 30 s, on a connection of its own) and bytes are not counted. A cut of the leader's network does not cut the " +
+				"keeper's; the keeper does nothing then.",
+			"To its advantage: all observers of a process share one watch, in the library; the other clients open one for each observer, " +
+				"or poll for each. A program can share one with these clients, too.",
 			"To its disadvantage: each candidate of a process has a session, because a session has one key in an election. " +
 				"A program with many elections has one session for all of them.",
 		},

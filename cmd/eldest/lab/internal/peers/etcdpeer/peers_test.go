@@ -122,7 +122,7 @@ func killLeader(t *testing.T, s peer.System, servers peer.Servers) {
 	ctx := etcdtest.Context(t)
 	ps := peertest.Participants(t, s, servers, peer.Shortest, 1)
 	tenure := ps[0].Campaign("a").Win()
-	restart, err := servers.KillLeader(ctx)
+	_, restart, err := servers.KillLeader(ctx)
 	require.NoError(t, err)
 	_, err = servers.Writes(ctx)
 	require.NoError(t, err)

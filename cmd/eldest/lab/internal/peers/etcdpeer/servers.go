@@ -91,15 +91,16 @@ func (s *servers) Writes(ctx context.Context) (int64, error) {
 	return int64(highest), nil
 }
 
-func (s *servers) KillLeader(ctx context.Context) (restart func(context.Context) error, err error) {
+func (s *servers) KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
 	leader, err := s.cluster.Leader(ctx)
 	if err != nil {
-		return nil, err
+		return killed, nil, err
 	}
+	killed = time.Now()
 	if err := s.cluster.Member(leader).Kill(); err != nil {
-		return nil, err
+		return killed, nil, err
 	}
-	return func(ctx context.Context) error { return s.cluster.Restart(ctx, leader) }, nil
+	return killed, func(ctx context.Context) error { return s.cluster.Restart(ctx, leader) }, nil
 }
 
 func (s *servers) Close() error {

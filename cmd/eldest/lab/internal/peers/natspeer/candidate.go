@@ -10,13 +10,18 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
+// pause is how long a candidate waits before it tries again to create a key that does not exist.
+const pause = 5 * time.Millisecond
+
 type candidate struct {
 	client *client
 	id     string
 }
 
 // Campaign tries to create the key. If it exists, the candidate watches it, and tries again when it is deleted
-// or has expired, and at each interval, in case the watch has missed that.
+// or has expired, until it exists again; and at each interval, in case the watch has missed that. One try would
+// not do: the servers refuse it while they replicate the deletion, and it fails if the server that it reads from
+// does not know of the deletion yet.
 func (c candidate) Campaign(ctx context.Context, queued func()) (peer.Tenure, error) {
 	if t := c.try(ctx); t != nil {
 		return t, nil
@@ -29,6 +34,7 @@ func (c candidate) Campaign(ctx context.Context, queued func()) (peer.Tenure, er
 	queued()
 	ticks := time.NewTicker(c.client.timing.interval)
 	defer ticks.Stop()
+	var again <-chan time.Time // nil while the key exists
 	for exists := false; ; {
 		select {
 		case e, ok := <-w.Updates():
@@ -39,14 +45,19 @@ func (c candidate) Campaign(ctx context.Context, queued func()) (peer.Tenure, er
 				exists = e.Operation() == jetstream.KeyValuePut
 			}
 			if exists {
+				again = nil
 				continue
 			}
+		case <-again:
 		case <-ticks.C:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 		if t := c.try(ctx); t != nil {
 			return t, nil
+		}
+		if !exists {
+			again = time.After(pause)
 		}
 	}
 }

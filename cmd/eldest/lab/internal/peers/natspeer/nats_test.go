@@ -2,6 +2,7 @@ package natspeer_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -75,8 +76,7 @@ func TestKillLeader(t *testing.T) {
 	p := peertest.Participants(t, s, servers, peer.Defaults, 2)
 	tenure := p[0].Campaign("a").Win()
 	require.NoError(t, peertest.Append(t, tenure, "1"))
-	killed := time.Now()
-	restart, err := servers.KillLeader(etcdtest.Context(t))
+	killed, restart, err := servers.KillLeader(etcdtest.Context(t))
 	require.NoError(t, err)
 	etcdtest.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -93,7 +93,8 @@ func TestKillLeader(t *testing.T) {
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 }
 
-// Many candidates and observers of one client are served.
+// Many candidates and observers of one client are served. Candidates that have lost a race win the next ones:
+// each wins within 20 s of its predecessor's resignation, which is less than the interval of their tries.
 func TestMany(t *testing.T) {
 	const many = 50
 	s := natspeer.System()
@@ -104,15 +105,33 @@ func TestMany(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer observers.Wait()
 	defer cancel()
-	told := make(chan string, many)
+	told := make(chan string, many*(1+many)) // each observer is told of each leader
 	for range many {
 		observers.Go(func() { _ = p[1].Observe(ctx, func(id string) { told <- id }) })
 	}
 	for range many {
 		require.Equal(t, "leader", etcdtest.Take(t, told, "observed"))
 	}
+	var candidates sync.WaitGroup
+	defer candidates.Wait()
+	defer cancel()
+	queued, won := make(chan string, many), make(chan peer.Tenure, many)
+	for i := range many {
+		id := fmt.Sprint("waiter-", i)
+		c, err := p[1].Candidate(id)
+		require.NoError(t, err)
+		candidates.Go(func() {
+			if tenure, err := c.Campaign(ctx, func() { queued <- id }); err == nil {
+				won <- tenure
+			}
+		})
+	}
 	for range many {
-		p[1].Campaign("waiter").Wait()
+		etcdtest.Take(t, queued, "queued")
 	}
 	require.True(t, tenure.Holds())
+	for range many {
+		require.NoError(t, tenure.Resign(etcdtest.Context(t)))
+		tenure = etcdtest.Take(t, won, "a win")
+	}
 }

@@ -169,16 +169,17 @@ func (s *servers) Writes(ctx context.Context) (int64, error) {
 }
 
 // KillLeader kills the leader of the bucket's stream.
-func (s *servers) KillLeader(ctx context.Context) (func(context.Context) error, error) {
+func (s *servers) KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
 	info, err := s.info(ctx)
 	if err != nil {
-		return nil, err
+		return killed, nil, err
 	}
 	leader := info.Cluster.Leader
+	killed = time.Now()
 	if err := s.fleet.Kill(leader); err != nil {
-		return nil, err
+		return killed, nil, err
 	}
-	return func(ctx context.Context) error {
+	return killed, func(ctx context.Context) error {
 		if err := s.fleet.Restart(leader); err != nil {
 			return err
 		}

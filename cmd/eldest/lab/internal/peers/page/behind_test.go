@@ -48,6 +48,15 @@ func TestBehindIsComplete(t *testing.T) {
 		require.NotContains(t, d.Reason, unknown, name)
 	}
 
+	// In memory the disk is no reason.
+	require.Contains(t, d.Reason, "disk")
+	storage := s.Setup.Storage
+	s.Setup.Storage = "memory (tmpfs at /dev/shm)"
+	for name, d := range find() {
+		require.NotContains(t, d.Reason, "disk", name)
+	}
+	s.Setup.Storage = storage
+
 	s.find("redis", peer.Defaults, "crash", "win").P50 = 1
 	require.Contains(t, find()["defaults Crash of the process"].Reason, "Redis notices a failure within 8 s by its settings, Eldest within 10 s.")
 
@@ -70,8 +79,10 @@ func TestReasonsAreAboutColumns(t *testing.T) {
 		require.True(t, keys[its.column], its.column)
 		require.NotContains(t, []string{"two-leaders", "late-writes"}, its.column, "it would excuse a fault")
 	}
-	for its := range gains {
-		require.True(t, keys[its.column], its.column)
+	for _, of := range []map[ground]string{gains, onDisk} {
+		for its := range of {
+			require.True(t, keys[its.column], its.column)
+		}
 	}
 }
 

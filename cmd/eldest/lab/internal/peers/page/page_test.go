@@ -74,11 +74,11 @@ func TestNoCellIsEmpty(t *testing.T) {
 	s := sample()
 	for setting, want := range map[string]map[string]string{
 		"postgres machine":     {peer.Defaults: "none within 30 s; 10 rounds"},
-		"postgres two-leaders": {peer.Defaults: "5 of 10; cut 5 of 10, no next leader within 30 s in 10 of 20"},
+		"postgres two-leaders": {peer.Defaults: "5 of 10; cut 5 of 10; no next leader within 30 s in 10 of 20"},
 		"postgres fanout":      {peer.Defaults: "has none", peer.Shortest: "has none"},
 		"nats join":            {peer.Shortest: "error; 2 of 2 rounds failed"},
 		"client-go handover":   {peer.Shortest: "128 ms; max 139 ms, 17 rounds; 3 of 20 rounds failed"},
-		"zookeeper machine":    {peer.Shortest: "455 ms; max 506 ms, 10 rounds, none within 30 s in 2 of 12"},
+		"zookeeper machine":    {peer.Shortest: "455 ms; max 506 ms, 10 rounds; none within 30 s in 2 of 12"},
 		"eldest two-leaders":   {peer.Defaults: "0 of 20; stop 0 of 10, cut 0 of 10"},
 		"eldest memory":        {peer.Defaults: "9.80 KiB; 1 round"},
 	} {
@@ -148,6 +148,17 @@ func TestPages(t *testing.T) {
 		require.Contains(t, out, "ours")
 		require.Contains(t, out, "26 November 2026, 15:00 UTC")
 		require.Contains(t, out, "nothing more is known to be unfair")
+		require.NotContains(t, out, "To the advantage of all that write to a disk", "the data is on a disk")
+		require.Contains(t, out, "Leaders that changed without a fault")
+		require.Contains(t, out, "ZooKeeper (shortest): 3")
+	}
+	inMemory := sample().Report
+	inMemory.Setup.Storage, inMemory.Unprovoked = "memory (tmpfs at /dev/shm)", nil
+	for _, write := range []func(io.Writer, *peers.Report) error{HTML, Markdown} {
+		var out bytes.Buffer
+		require.NoError(t, write(&out, inMemory))
+		require.Contains(t, out.String(), "To the advantage of all that write to a disk")
+		require.NotContains(t, out.String(), "Leaders that changed without a fault")
 	}
 	require.NotContains(t, page.String(), `="javascript:`)
 	require.NotRegexp(t, `[^\\]\]\(javascript:`, text.String())

@@ -97,7 +97,8 @@ func sample() sampler {
 			OS: "linux", Arch: "amd64", CPUs: 2, CPU: "AMD EPYC", Storage: "disk (ext4), fsync on", Warmup: 1,
 			Eldest: "v0.9.0", Command: "eldest bench peers --rounds 10 --json FILE --html FILE",
 		},
-		Skipped: []peers.Skipped{{System: "raft", Reason: "the program raftd is not installed; " + hostile}},
+		Unprovoked: []peers.Unprovoked{{System: "zookeeper", Setting: peer.Shortest, Count: 3}},
+		Skipped:    []peers.Skipped{{System: "raft", Reason: "the program raftd is not installed; " + hostile}},
 	}}
 	for _, name := range []string{"eldest", "concurrency", "client-go", "zookeeper", "nats", "redis", "postgres"} {
 		its := peers.SystemReport{

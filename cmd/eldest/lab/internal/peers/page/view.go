@@ -20,6 +20,8 @@ type view struct {
 	Settings []string
 	Tables   []table
 	Notes    []string
+	// InMemory is true if the servers' data is in memory, where to write to the disk costs nothing.
+	InMemory bool
 	// Compared is false if Eldest was not measured.
 	Compared bool
 	Deficits []deficit
@@ -47,7 +49,7 @@ type figure struct {
 }
 
 func newView(r *peers.Report) (*view, error) {
-	v := &view{Report: r, Columns: columns(r), Settings: settings(r), Titles: map[string]string{}, Facts: facts(r), Figures: all(r)}
+	v := &view{Report: r, Columns: columns(r), Settings: settings(r), Titles: map[string]string{}, Facts: facts(r), Figures: all(r), InMemory: inMemory(r)}
 	for _, name := range systems(r) {
 		v.Titles[name] = title(r, name)
 	}
@@ -60,6 +62,9 @@ func newView(r *peers.Report) (*view, error) {
 	v.Drawn, v.Drawing, v.Undrawn = err == nil, template.HTML(svg), undrawn(r) //nolint:gosec // gonum escapes the texts
 	return v, nil
 }
+
+// inMemory reports whether the servers' data is in memory.
+func inMemory(r *peers.Report) bool { return strings.HasPrefix(r.Setup.Storage, "memory") }
 
 // facts are the set-up.
 func facts(r *peers.Report) (all []fact) {

@@ -60,7 +60,7 @@ func start(ctx context.Context, cfg peer.ServerConfig) (_ peer.Servers, err erro
 		return nil, err
 	}
 	args := []string{"-D", data, "-h", "127.0.0.1", "-p", fmt.Sprint(ports[0]), "-c", "unix_socket_directories="}
-	for _, setting := range t.server {
+	for _, setting := range append([]string{maxConnections}, t.server...) {
 		args = append(args, "-c", setting)
 	}
 	p, err := cfg.Run(peer.Program{Path: bin + "/postgres", Dir: cfg.Dir, User: runs, Env: []string{"LC_ALL=C"}, Args: args})
@@ -153,8 +153,8 @@ func (s *server) Writes(ctx context.Context) (n int64, err error) {
 }
 
 // KillLeader is not possible: there is one server.
-func (s *server) KillLeader(context.Context) (func(context.Context) error, error) {
-	return nil, fmt.Errorf("postgres: kill the leader of one server: %w", errors.ErrUnsupported)
+func (s *server) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+	return killed, nil, fmt.Errorf("postgres: kill the leader of one server: %w", errors.ErrUnsupported)
 }
 
 // Close ends the server and its connections, by the signal of a fast shutdown: after SIGTERM it would wait for the

@@ -31,6 +31,10 @@ var timings = map[string]timing{
 	},
 }
 
+// maxConnections is the server's limit in all settings: each candidate needs a connection, and the scenarios have
+// 1,000. The default is 100.
+const maxConnections = "max_connections=1200"
+
 // timingOf returns the settings of that name.
 func timingOf(setting string) (timing, error) {
 	t, ok := timings[setting]
@@ -42,7 +46,6 @@ func timingOf(setting string) (timing, error) {
 
 // System describes leader election by an advisory lock.
 func System() peer.System {
-	const connections = "each candidate needs a connection of its own, and the server's default max_connections is 100"
 	return peer.System{
 		Name:  "postgres",
 		Title: "PostgreSQL",
@@ -56,12 +59,13 @@ func System() peer.System {
 		Guard: "A leader writes on the connection that holds the lock: if the server has released the lock, the connection " +
 			"does not exist any more.",
 		Unfair: []string{
-			"It is one server: a write is stored once, on one machine, and no server takes over. The systems with three " +
+			"To its advantage: it is one server: a write is stored once, on one machine, and no server takes over. The systems with three " +
 				"servers replicate each write to a majority.",
-			"A crashed process is noticed at once in both settings, because its kernel closes the connection. Servers that wait " +
-				"for the end of a lease or session do not use that notice: that is in PostgreSQL's favour.",
+			"To its advantage: a crashed process is noticed at once in both settings, because its kernel closes the connection. Servers that wait " +
+				"for the end of a lease or session do not use that notice.",
 			"A stopped process remains the leader for as long as it is stopped: its kernel still answers the server's keepalives.",
-			"The pings of a leader are this program's: users of advisory locks find no advice in the documentation.",
+			"To its advantage: the pings of a leader are this program's: users of advisory locks find no advice in the documentation.",
+			"To its advantage: the server's limit of 100 connections, its default, is raised to 1,200; each is a process of several MB.",
 		},
 		Settings: map[string]peer.Setting{
 			peer.Defaults: {Values: []string{
@@ -84,8 +88,6 @@ func System() peer.System {
 		},
 		Lacks: map[string]string{
 			"fanout":       "the recipe has no observers; LISTEN and NOTIFY would be an addition to it",
-			"join":         connections,
-			"memory":       connections,
 			"store-leader": "there is one server; a standby that takes over does not have the locks",
 		},
 		Start: start,

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/fleet"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
@@ -63,8 +64,8 @@ func (s *servers) Writes(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-func (s *servers) KillLeader(context.Context) (func(context.Context) error, error) {
-	return nil, fmt.Errorf("the leader is a participant: %w", errors.ErrUnsupported)
+func (s *servers) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+	return killed, nil, fmt.Errorf("the leader is a participant: %w", errors.ErrUnsupported)
 }
 
 func (s *servers) Close() error { return s.fleet.Close() }

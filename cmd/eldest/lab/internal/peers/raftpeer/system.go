@@ -38,7 +38,7 @@ func System() peer.System {
 		Module: "github.com/hashicorp/raft",
 		Guard:  "Entries of a leader without a majority are not committed.",
 		Unfair: []string{
-			"To its advantage: its log is in memory, which its documentation forbids in production; etcd synchronises to the disk.",
+			"To its advantage: its log is in memory, which its documentation forbids in production.",
 			"To its advantage: there are no clients and no servers: a leader appends to its own log.",
 			"To its disadvantage: the extra voter may win; it transfers the leadership to a participant at once, which takes a little longer.",
 			"To its disadvantage, at rest: the participants' requests include the replication among the voters, which servers do in other systems.",

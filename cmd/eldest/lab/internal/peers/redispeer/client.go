@@ -3,7 +3,6 @@ package redispeer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -49,19 +48,12 @@ func dial(ctx context.Context, cfg peer.ClientConfig) (peer.Client, error) {
 	return c, nil
 }
 
-// log is the server that has the log: the only one, or the last one of Redlock, which is not killed.
+// log is the server that has the log: the only one, or the last one of Redlock.
 func (c *client) log() *redis.Client { return c.servers[len(c.servers)-1] }
 
 // The keys of the election's lock and log.
 func (c *client) lockKey() string { return "lock:" + c.election }
 func (c *client) logKey() string  { return "log:" + c.election }
-
-// Candidate returns a candidate. All of a client share its connections.
-func (c *client) Candidate(string) (peer.Candidate, error) { return candidate{c}, nil }
-
-func (c *client) Observe(context.Context, func(string)) error {
-	return fmt.Errorf("redsync has no observers: %w", errors.ErrUnsupported)
-}
 
 func (c *client) Log(ctx context.Context) ([]string, error) {
 	return c.log().LRange(ctx, c.logKey(), 0, -1).Result()
@@ -77,22 +69,4 @@ func (c *client) Close() error {
 		errs = append(errs, server.Close())
 	}
 	return errors.Join(errs...)
-}
-
-type candidate struct{ client *client }
-
-// Campaign tries to lock until it succeeds: redsync's own tries, which are 32, repeated.
-func (c candidate) Campaign(ctx context.Context, queued func()) (peer.Tenure, error) {
-	lock := c.client.locks.NewMutex(c.client.lockKey(), redsync.WithExpiry(c.client.expiry))
-	err := lock.TryLockContext(ctx)
-	if err != nil && ctx.Err() == nil {
-		queued()
-	}
-	for err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		err = lock.LockContext(ctx)
-	}
-	return c.client.lead(lock), nil
 }

@@ -1,7 +1,10 @@
 package redispeer_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,15 +17,21 @@ import (
 func TestMain(m *testing.M) { peertest.Main(m, nil) }
 
 // A lock passes on when its holder resigns, and when its network is cut; then it does not hold any more. In
-// one server, an old leader's entry is refused.
+// one server, an old leader's entry is refused. An observer is told of all leaders, also of two in succession with
+// one ID.
 func TestLock(t *testing.T) {
 	for _, s := range []peer.System{redispeer.Single(), redispeer.Redlock()} {
 		t.Run(s.Name, func(t *testing.T) {
 			servers := peertest.Start(t, s, peer.Shortest)
 			require.Regexp(t, `^Redis \d+\.\d+`, servers.Version())
-			p := peertest.Participants(t, s, servers, peer.Shortest, 2)
+			p := peertest.Participants(t, s, servers, peer.Shortest, 3)
+			observed := make(chan string, 10)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			observer := etcdtest.Go(func() error { return p[2].Observe(ctx, func(id string) { observed <- id }) })
 
-			first := p[0].Campaign("first").Win()
+			first := p[0].Lead("first")
+			require.Equal(t, "first", etcdtest.Take(t, observed, "observed"))
 			second := p[1].Campaign("second")
 			second.Wait()
 			require.True(t, first.Holds())
@@ -31,11 +40,13 @@ func TestLock(t *testing.T) {
 			require.False(t, first.Holds())
 
 			leader := second.Win()
-			third := p[0].Campaign("third")
+			require.Equal(t, "second", etcdtest.Take(t, observed, "observed"))
+			third := p[0].Campaign("second")
 			third.Wait()
 			require.NoError(t, peertest.Append(t, leader, "2"))
 			p[1].Cut()
 			successor := third.Win()
+			require.Equal(t, "second", etcdtest.Take(t, observed, "observed"))
 			require.False(t, leader.Holds())
 			require.NoError(t, peertest.Append(t, successor, "3"))
 			p[1].Heal()
@@ -50,26 +61,37 @@ func TestLock(t *testing.T) {
 			require.False(t, leader.Holds())
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			require.True(t, successor.Holds())
+			cancel()
+			require.ErrorIs(t, etcdtest.Take(t, observer, "end of the observer"), context.Canceled)
 		})
 	}
 }
 
-// Redlock holds a lock while one of three servers is down. One server has no leader to kill.
+// No server leads others.
 func TestKillLeader(t *testing.T) {
-	ctx := etcdtest.Context(t)
-	_, err := peertest.Start(t, redispeer.Single(), peer.Defaults).KillLeader(ctx)
-	require.ErrorContains(t, err, "one Redis server")
+	_, _, err := peertest.Start(t, redispeer.Redlock(), peer.Defaults).KillLeader(etcdtest.Context(t))
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
 
+// A candidate whose tries fail because no server answers is not queued until others have the lock.
+func TestNoAnswer(t *testing.T) {
 	s := redispeer.Redlock()
-	servers := peertest.Start(t, s, peer.Defaults)
-	p := peertest.Participants(t, s, servers, peer.Defaults, 1)[0]
-	tenure := p.Campaign("a").Win()
-	restart, err := servers.KillLeader(ctx)
-	require.NoError(t, err)
-	require.NoError(t, peertest.Append(t, tenure, "1"))
-	require.NoError(t, restart(ctx))
+	servers := peertest.Start(t, s, peer.Shortest)
+	p := peertest.Participants(t, s, servers, peer.Shortest, 2)
+	tenure := p[0].Lead("a")
+	p[1].Cut()
+	waiter := p[1].Campaign("b")
+	etcdtest.Never(t, func() bool {
+		select {
+		case <-waiter.Queued:
+			return true
+		default:
+			return false
+		}
+	}, time.Second, "queued without an answer")
+	p[1].Heal()
+	waiter.Wait()
 	require.True(t, tenure.Holds())
-	require.NoError(t, tenure.Resign(ctx))
 }
 
 // What changes the data is counted, and what does not is not.

@@ -97,20 +97,9 @@ func (s *servers) Version() string     { return s.version }
 func (s *servers) Nodes() int          { return len(s.endpoints) }
 func (s *servers) Endpoints() []string { return s.endpoints }
 
-// KillLeader kills the first server of Redlock: none of them leads. The log is in the last one.
-func (s *servers) KillLeader(context.Context) (func(context.Context) error, error) {
-	if len(s.endpoints) == 1 {
-		return nil, fmt.Errorf("one Redis server: %w", errors.ErrUnsupported)
-	}
-	if err := s.fleet.Kill(s.endpoints[0]); err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		if err := s.fleet.Restart(s.endpoints[0]); err != nil {
-			return err
-		}
-		return serves(ctx, s.clients[0])
-	}, nil
+// KillLeader is not possible: no server leads others.
+func (*servers) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+	return time.Time{}, nil, fmt.Errorf("no Redis server leads others: %w", errors.ErrUnsupported)
 }
 
 func (s *servers) Close() error {

@@ -33,10 +33,9 @@ func Redlock() peer.System {
 	s := system(3)
 	s.Name, s.Title = "redlock", "Redlock"
 	s.Recipe = "A lock with an expiry in the majority of three independent servers, by redsync. The leader extends it; the others try to lock every 50 to 250 ms, which is redsync's default."
+	s.Lacks["store-leader"] = "its servers have no leader, and it is no store"
 	s.Unfair = append(s.Unfair,
-		"To its disadvantage: it is a lock and no store. The log is a list in the third server, without a replica and without a guard, because no server knows what the majority holds.",
-		"The servers have no leader: store-leader kills the first one, which does not have the log.",
-		"To its advantage: a server that was killed is started again at once, without its locks. Its documentation requires a wait as long as the expiry, or a write to the disk for each lock.")
+		"To its disadvantage: it is a lock and no store. The log is a list in the third server, without a replica and without a guard, because no server knows what the majority holds.")
 	return s
 }
 
@@ -64,10 +63,9 @@ func system(nodes int) peer.System {
 		Unfair: []string{
 			"To its advantage: nothing is written to a disk before it is acknowledged; a server that fails loses its locks.",
 			"A candidate is not told that the lock is free: it tries again and again, at the cost of requests.",
+			"To its disadvantage: it has no observers; here one polls at the intervals of a candidate that waits.",
 		},
-		Lacks: map[string]string{
-			"fanout": "the recipe has no observers",
-		},
+		Lacks: map[string]string{},
 		Start: func(ctx context.Context, cfg peer.ServerConfig) (peer.Servers, error) {
 			return start(ctx, cfg, nodes)
 		},

@@ -12,7 +12,7 @@ import (
 // Writes is the number of changes of the servers' data. Redis counts commands, and changes since the last
 // snapshot only; so the changes are derived: extensions, entries and deletions are commands, which the
 // scripts call only if the lock is the caller's, and a key was created if it exists, has expired or was
-// deleted. A server that was killed counts from 0 again.
+// deleted.
 func (s *servers) Writes(ctx context.Context) (int64, error) {
 	var sum int64
 	for _, c := range s.clients {

@@ -78,13 +78,14 @@ func (e *ensemble) Writes(ctx context.Context) (int64, error) {
 }
 
 // KillLeader kills the leader of the ensemble.
-func (e *ensemble) KillLeader(ctx context.Context) (restart func(context.Context) error, err error) {
+func (e *ensemble) KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
 	s, _, err := e.leader(ctx)
 	if err != nil {
-		return nil, err
+		return killed, nil, err
 	}
+	killed = time.Now()
 	s.kill()
-	return func(ctx context.Context) error {
+	return killed, func(ctx context.Context) error {
 		if err := s.start(); err != nil {
 			return err
 		}

@@ -47,13 +47,13 @@ func System() peer.System {
 		Guard: "The recipe has none. This program writes by a multi request, which fails unless the node of the leader " +
 			"still exists.",
 		Unfair: []string{
-			"The servers run in Java virtual machines that have just been started, with a heap of at most 256 MB. A server in " +
-				"production has run for longer and has more memory: that is unfair to ZooKeeper.",
-			"When all servers refuse clients for an instant, as during a change of ZooKeeper's own leader, go-zookeeper waits one " +
+			"To its disadvantage: the servers run in Java virtual machines that have just been started, with a heap of at most 256 MB. A server in " +
+				"production has run for longer and has more memory.",
+			"To its disadvantage: when all servers refuse clients for an instant, as during a change of ZooKeeper's own leader, go-zookeeper waits one " +
 				"second before it tries again: the store-leader scenario measures that second, not ZooKeeper's election.",
-			"ZooKeeper's recipe has no observers. Here an observer watches the node of the leader; all observers of a " +
-				"process share one session, for which a server keeps and sends a single watch: that is in ZooKeeper's favour.",
-			"The guard is this program's: users of the recipe have none unless they add it.",
+			"To its advantage: an observer watches the node of the leader; all observers of a " +
+				"process share one session, for which a server keeps and sends a single watch. Its recipe has no observers.",
+			"To its advantage: the guard is this program's: users of the recipe have none unless they add it.",
 			"A server does not end a session when the connection of its client breaks, so a crashed process is noticed " +
 				"no earlier than a dead machine.",
 		},

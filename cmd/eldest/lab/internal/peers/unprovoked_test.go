@@ -1,0 +1,90 @@
+package peers_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// hasty is a system without servers: the candidate that waits wins a moment later, whatever the leader does.
+var hasty = peer.System{
+	Name: "hasty",
+	Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
+		return noServers{}, nil
+	},
+	Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
+		return hastyClient(cfg.Index), nil
+	},
+}
+
+// named is systems.Named, and hasty.
+func named(name string) (peer.System, bool) {
+	if name == hasty.Name {
+		return hasty, true
+	}
+	return systems.Named(name)
+}
+
+type noServers struct{}
+
+func (noServers) Version() string                       { return "none" }
+func (noServers) Nodes() int                            { return 0 }
+func (noServers) Endpoints() []string                   { return nil }
+func (noServers) Writes(context.Context) (int64, error) { return 0, nil }
+func (noServers) Close() error                          { return nil }
+func (noServers) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+	return killed, nil, errors.ErrUnsupported
+}
+
+// hastyClient is a participant's number.
+type hastyClient int
+
+func (c hastyClient) Candidate(string) (peer.Candidate, error) { return c, nil }
+func (hastyClient) Observe(context.Context, func(string)) error {
+	return errors.ErrUnsupported
+}
+func (hastyClient) Log(context.Context) ([]string, error) { return nil, nil }
+func (hastyClient) Guards() []int                         { return nil }
+func (hastyClient) Close() error                          { return nil }
+
+func (c hastyClient) Campaign(_ context.Context, queued func()) (peer.Tenure, error) {
+	if c > 0 {
+		queued()
+		time.Sleep(100 * time.Millisecond)
+	}
+	return hastyTenure{}, nil
+}
+
+type hastyTenure struct{}
+
+func (hastyTenure) Holds() bool                          { return true }
+func (hastyTenure) Append(context.Context, string) error { return nil }
+func (hastyTenure) Resign(context.Context) error         { return nil }
+
+// A leader that is replaced without a fault is counted. Its round is set up once more, or is an error: it is
+// neither a sample of the fault nor a minute at rest.
+func TestUnprovoked(t *testing.T) {
+	for scenario, count := range map[string]int{peers.Handover: 2, peers.Crash: 2, peers.Rest: 1, peers.Memory: 1} {
+		t.Run(scenario, func(t *testing.T) {
+			o := options(t, "raft")
+			o.Systems, o.Scenarios = []peer.System{hasty}, []string{scenario}
+			report, err := peers.Run(etcdtest.ContextFor(t, time.Minute), o)
+			require.NoError(t, err)
+			require.Equal(t, []peers.Unprovoked{{System: "hasty", Setting: peer.Shortest, Count: count}}, report.Unprovoked)
+			require.NotEmpty(t, report.Results)
+			for _, r := range report.Results {
+				require.Empty(t, r.Samples)
+				require.Equal(t, 1, r.Errors)
+				require.Contains(t, r.FirstError, "the leader lost its leadership without a fault")
+			}
+		})
+	}
+}
