@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,12 +11,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
-const (
-	// queuePause is how long nothing is asked after a candidate that the server has not queued yet.
-	queuePause = 2 * time.Millisecond
-	// tooManyConnections is the code of the error of a server that has max_connections.
-	tooManyConnections = "53300"
-)
+// tooManyConnections is the code of the error of a server that has max_connections.
+const tooManyConnections = "53300"
 
 type candidate struct {
 	client *client
@@ -71,39 +66,7 @@ func (c *client) lock(ctx context.Context, conn *pgx.Conn, queued func()) error 
 	if leads || err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	pid, locked := conn.PgConn().PID(), make(chan error, 1)
-	go func() {
-		_, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", c.key)
-		locked <- err
-	}()
-	if err := c.awaitQueued(ctx, pid, locked); err != nil {
-		cancel()
-		return errors.Join(err, <-locked)
-	}
-	queued()
-	return <-locked
-}
-
-// awaitQueued returns when the server process of that number waits for a lock, or has answered, which leaves the
-// answer in the channel.
-func (c *client) awaitQueued(ctx context.Context, pid uint32, answered chan error) error {
-	for waits := false; !waits && len(answered) == 0; {
-		err := c.side.use(ctx, func(conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND locktype = 'advisory' AND NOT granted)", int64(pid)).Scan(&waits)
-		})
-		if err != nil {
-			return err
-		}
-		if waits {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(queuePause):
-		}
-	}
-	return nil
+	queued() // as soon as the server has the next statement
+	_, err = conn.Exec(ctx, "SELECT pg_advisory_lock($1)", c.key)
+	return err
 }
