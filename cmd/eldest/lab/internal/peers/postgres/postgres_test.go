@@ -31,7 +31,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("a candidate that gives up leaves the queue", func(t *testing.T) { giveUp(t, servers) })
 	t.Run("a client can be closed while its leader waits for an answer", func(t *testing.T) { closeBusy(t, servers) })
 	t.Run("an idle election writes nothing", func(t *testing.T) { rest(t, servers) })
-	t.Run("candidates beyond the server's connections fail", func(t *testing.T) { many(t, servers) })
+	t.Run("many candidates are queued", func(t *testing.T) { many(t, servers) })
 }
 
 // With the default settings a partitioned leader is told nothing, and keeps the lock.
