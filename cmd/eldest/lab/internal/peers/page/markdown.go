@@ -12,7 +12,7 @@ import (
 )
 
 // Data is the name of the reference run in docs/data, to which the page links.
-const Data = "bench-peers"
+const Data = "peers"
 
 var markdownTemplate = template.Must(template.New("page.md.tmpl").Funcs(template.FuncMap{
 	"md": escape, "cell": markdownCell, "link": markdownLink, "fence": fence, "inc": func(i int) int { return i + 1 },
