@@ -16,8 +16,8 @@ const (
 	lastPort  = 31999
 )
 
-// Ports are the ports of a run. The zero value is ready to use; it must be closed. On Linux a name in the abstract socket namespace, which ends with
-// the process, reserves each for this run against other runs.
+// Ports are the ports of a run. The zero value is ready to use; it must be closed. On Linux a name in the
+// abstract socket namespace, which ends with the process, reserves each for this run against other runs.
 type Ports struct {
 	mu    sync.Mutex
 	taken map[int]net.Listener

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { peertest.Main(m, natspeer.Main) }
 
 // The leadership passes on when the leader resigns, and when its network is cut; then it has lost, and its
-// entries are refused. An observer is told of all leaders. Entries and updates do not disturb each other.
+// entries are refused. An observer is notified of all leaders. Entries and updates do not disturb each other.
 func TestElection(t *testing.T) {
 	s := natspeer.System()
 	servers := peertest.Start(t, s, peer.Shortest)
@@ -105,7 +105,7 @@ func TestMany(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer observers.Wait()
 	defer cancel()
-	told := make(chan string, many*(1+many)) // each observer is told of each leader
+	told := make(chan string, many*(1+many)) // each observer is notified of each leader
 	for range many {
 		observers.Go(func() { _ = p[1].Observe(ctx, func(id string) { told <- id }) })
 	}

@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { peertest.Main(m, nil) }
 
 // A lock passes on when its holder resigns, and when its network is cut; then it does not hold any more. In
-// one server, an old leader's entry is refused. An observer is told of all leaders, also of two in succession with
+// one server, an old leader's entry is refused. An observer is notified of all leaders, also of two in succession with
 // one ID.
 func TestLock(t *testing.T) {
 	for _, s := range []peer.System{redispeer.Single(), redispeer.Redlock()} {

@@ -1,9 +1,6 @@
 package systems
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/etcdpeer"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/natspeer"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
@@ -29,27 +26,6 @@ func Named(name string) (peer.System, bool) {
 		}
 	}
 	return peer.System{}, false
-}
-
-// Select returns the systems of these names, in the order of All; without names all of them.
-func Select(names []string) ([]peer.System, error) {
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var known []string
-	var selected []peer.System
-	for _, s := range All() {
-		known = append(known, s.Name)
-		if len(names) == 0 || wanted[s.Name] {
-			selected = append(selected, s)
-		}
-		delete(wanted, s.Name)
-	}
-	for name := range wanted {
-		return nil, fmt.Errorf("no system %q; there are %s", name, strings.Join(known, ", "))
-	}
-	return selected, nil
 }
 
 // Main returns the main function of a server that is a Go library.
