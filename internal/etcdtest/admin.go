@@ -118,7 +118,8 @@ func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 }
 
 // Version is the cluster version, which the members agree on: that of the oldest member, "3.5.0" while
-// one of them is a 3.5. Each member reports it at its client URL; the first that answers is asked.
+// one of them is a 3.5, and "not_decided" until a new cluster's leader has heard of all. Each member
+// reports it at its client URL; the first that answers is asked.
 func (c *Cluster) Version(ctx context.Context) (string, error) {
 	var version struct {
 		Cluster string `json:"etcdcluster"`
