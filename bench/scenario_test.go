@@ -27,7 +27,7 @@ func measure(t *testing.T, name string, o Options) measured {
 	ctx, cluster := testContext(t), etcdtest.Start(t, etcdtest.Config{})
 	s, err := Named(name)
 	require.NoError(t, err)
-	if o.Contenders == nil && s.Defaults.Contenders == nil {
+	if o.Contenders == nil && s.Defaults.Contenders == nil && s.Contenders == nil {
 		o.Contenders = contender.Names()
 	}
 	report, err := Run(ctx, siteOf(cluster), name, o)
