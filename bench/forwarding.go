@@ -15,7 +15,7 @@ import (
 var forwarding = Scenario{
 	Name:     "forwarding",
 	Summary:  "calls of a service: at its leader, through a follower, and without a curator",
-	Defaults: Options{Rounds: 4, Warmup: 1, Sizes: []int{1, 4, 16, 64}, For: 150 * time.Millisecond},
+	Defaults: Options{Rounds: 4, Warmup: 1, Sizes: []int{1, 4, 16, 64}, For: 100 * time.Millisecond},
 	Contenders: []Term{
 		{Name: echo.Direct, Text: "the callers call the curator node that leads"},
 		{Name: echo.Forwarded, Text: "they call a node that follows, which forwards to the leader"},
@@ -118,8 +118,8 @@ func (t *turn) exchange(service *echo.Service, callers []*echo.Caller, x exchang
 		payload[i] = byte(rand.Uint32())
 	}
 	before := service.Calls()
-	// The first exchange connects the callers, and is not measured.
-	t.together(len(callers), func(ctx context.Context, i int) error { return x.run(callers[i], ctx, payload) })
+	// The first call connects the caller, and is not measured.
+	t.together(len(callers), func(ctx context.Context, i int) error { return callers[i].Unary(ctx, nil) })
 	runtime.GC() // free the memory of other contenders first
 	took := make([][]time.Duration, len(callers))
 	cpu, begun := processorTime(), time.Now()
