@@ -24,7 +24,7 @@ var forwarding = Scenario{
 	InProcess: true,
 	Regimes:   exchangeRegimes(),
 	Metrics: []Term{
-		{Name: "call", Text: "one unary call, of up to 200 calls of each turn, chosen at random", Better: Lower},
+		{Name: "call", Text: "one unary call, of up to 100 calls of each turn, chosen at random", Better: Lower},
 		{Name: "rate", Text: "unary calls of all callers in one second", Better: Higher},
 		{Name: "bytes", Text: "bytes of messages of all streams in one second, in each direction that has a stream", Better: Higher},
 		{Name: "processor", Text: "processor time of all callers and servers for one unary call, or for one message of a stream", Better: Lower},
@@ -33,7 +33,7 @@ var forwarding = Scenario{
 }
 
 // latencies is how many calls of a turn are samples: all of them would be millions.
-const latencies = 200
+const latencies = 100
 
 // exchange is what a caller does again and again: a unary call, or a whole stream.
 type exchange struct {
