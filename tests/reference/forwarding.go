@@ -93,9 +93,7 @@ func forwardingSummary(f *forwarding) string {
 	}{
 		{"unary, 100 B, 1 caller: µs, p50 (p99)", "unary-100B", "call", 1, micro},
 		{"unary, 1 MiB, 1 caller: µs, p50 (p99)", "unary-1MiB", "call", 1, micro},
-		{"unary, 100 B, 16 callers: calls a second", "unary-100B", "rate", 16, 1},
 		{"unary, 100 B, 64 callers: calls a second", "unary-100B", "rate", 64, 1},
-		{"unary, 4 KiB, 64 callers: calls a second", "unary-4KiB", "rate", 64, 1},
 		{"unary, 100 B, 16 callers: processor time of a call, µs", "unary-100B", "processor", 16, micro},
 		{"server streams, 4 KiB, 16 callers: MiB a second", "server-stream-4KiB", "bytes", 16, mebi},
 		{"server streams, 1 MiB, 16 callers: MiB a second", "server-stream-1MiB", "bytes", 16, mebi},
