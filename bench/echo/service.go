@@ -22,12 +22,9 @@ const (
 	Direct    = "direct"
 	Forwarded = "forwarded"
 	Plain     = "floor"
-	// elsewhere counts forwarded calls that another node has forwarded, or for another tenure.
-	elsewhere = "elsewhere"
 )
 
 const (
-	leader, follower = "leader", "follower" // the IDs of the nodes
 	// ttl is longer than any pause of a busy machine.
 	ttl = time.Minute
 	// leave bounds the requests to etcd when the service ends.
@@ -52,7 +49,7 @@ type Service struct {
 // If it fails, nothing is left running.
 func Start(ctx context.Context, client *clientv3.Client, election string) (*Service, error) {
 	s := &Service{addresses: map[string]string{}, arrived: map[string]*atomic.Int64{}, plain: grpc.NewServer()}
-	for _, way := range []string{Direct, Forwarded, Plain, elsewhere} {
+	for _, way := range []string{Direct, Forwarded, Plain} {
 		s.arrived[way] = &atomic.Int64{}
 	}
 	s.live, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -66,10 +63,10 @@ func Start(ctx context.Context, client *clientv3.Client, election string) (*Serv
 
 func (s *Service) start(ctx context.Context, cfg elector.Config) error {
 	cfg.Session.TTL = ttl
-	if err := s.node(ctx, Direct, cfg, leader, elector.Leading); err != nil {
+	if err := s.node(ctx, Direct, cfg, elector.Leading); err != nil {
 		return err
 	}
-	if err := s.node(ctx, Forwarded, cfg, follower, elector.Following); err != nil {
+	if err := s.node(ctx, Forwarded, cfg, elector.Following); err != nil {
 		return err
 	}
 	listener, err := s.listen(Plain)
@@ -90,17 +87,17 @@ func (s *Service) listen(way string) (net.Listener, error) {
 	return l, err
 }
 
-// node starts a node, and blocks until it has the role.
-func (s *Service) node(ctx context.Context, way string, cfg elector.Config, id string, role elector.Role) error {
+// node starts a node, whose ID is the way, and blocks until it has the role.
+func (s *Service) node(ctx context.Context, way string, cfg elector.Config, role elector.Role) error {
 	listener, err := s.listen(way)
 	if err != nil {
 		return err
 	}
-	cfg.NodeID = id
+	cfg.NodeID = way
 	node, err := curator.New(curator.Config{
 		Elector: cfg, Listener: listener,
-		Services: func(_ context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
-			r.RegisterService(&description, handler(func(ctx context.Context) { s.arrived[wayOf(ctx, l)].Add(1) }))
+		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
+			r.RegisterService(&description, handler(func(ctx context.Context) { s.arrived[wayOf(ctx)].Add(1) }))
 			return nil
 		},
 		VerifyHop: func(context.Context, string) error { return nil }, // otherwise Forwarded reports no hop without TLS
@@ -115,21 +112,17 @@ func (s *Service) node(ctx context.Context, way string, cfg elector.Config, id s
 	defer context.AfterFunc(s.live, func() { cancel(context.Cause(s.live)) })()
 	_, err = node.Watch().NextWhere(ctx, func(now elector.Status) bool { return now.Role() == role })
 	if err != nil {
-		return fmt.Errorf("waiting until node %q is %v: %w", id, role, err)
+		return fmt.Errorf("waiting until node %q is %v: %w", way, role, err)
 	}
 	return nil
 }
 
-// wayOf returns the way on which a call came to a node that leads.
-func wayOf(ctx context.Context, l *elector.Leadership) string {
-	switch node, token, ok := curator.Forwarded(ctx); {
-	case !ok:
-		return Direct
-	case node == follower && token == l.Token():
+// wayOf returns the way on which a call came to the node that leads.
+func wayOf(ctx context.Context) string {
+	if _, _, ok := curator.Forwarded(ctx); ok {
 		return Forwarded
-	default:
-		return elsewhere
 	}
+	return Direct
 }
 
 // Caller returns a caller on a way. It does not block: the first call connects.
