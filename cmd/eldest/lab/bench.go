@@ -80,6 +80,7 @@ all, "eldest bench report" makes a page of the results that --json stored.
 		Example: `  eldest bench handover
   eldest bench herd --size 10,100,1000 --html herd.html
   eldest bench all --members 1 --json all.json
+  eldest bench forwarding --regime unary-100B,bidi-stream-4KiB --size 1,64
   eldest bench suspensions --regime hogs --for 1m --rounds 10 --contender eldest-heartbeat-1s
   eldest bench crash --endpoints etcd1:2379,etcd2:2379,etcd3:2379 --processes 4`,
 		Args: cobra.ArbitraryArgs,
