@@ -37,7 +37,7 @@ func shortLeases(t *testing.T, endpoint string, ttl time.Duration) string {
 					_ = call.CloseSend()
 				}
 			})
-			if err := move(call, client, func(*rawframe.Frame) error { return nil }); !errors.Is(err, io.EOF) {
+			if err := move(call, client, nil); !errors.Is(err, io.EOF) {
 				return err
 			}
 			return nil
@@ -53,15 +53,24 @@ func shortLeases(t *testing.T, endpoint string, ttl time.Duration) string {
 	return lis.Addr().String()
 }
 
-// move passes messages on until one side has ended, and returns io.EOF at the end of from.
-func move(from, to grpc.Stream, change func(*rawframe.Frame) error) error {
+// side is one side of a call.
+type side interface {
+	RecvMsg(m any) error
+	SendMsg(m any) error
+}
+
+// move passes messages on until one side has ended, and returns io.EOF at the end of from. change,
+// if not nil, changes each message.
+func move(from, to side, change func(*rawframe.Frame) error) error {
 	for {
 		var f rawframe.Frame
 		if err := from.RecvMsg(&f); err != nil {
 			return err
 		}
-		if err := change(&f); err != nil {
-			return err
+		if change != nil {
+			if err := change(&f); err != nil {
+				return err
+			}
 		}
 		if err := to.SendMsg(&f); err != nil {
 			f.Free()
@@ -72,10 +81,10 @@ func move(from, to grpc.Stream, change func(*rawframe.Frame) error) error {
 
 // requested changes the TTL of a request for a lease.
 func requested(method string, ttl time.Duration) func(*rawframe.Frame) error {
+	if method != etcdserverpb.Lease_LeaseGrant_FullMethodName {
+		return nil
+	}
 	return func(f *rawframe.Frame) error {
-		if method != etcdserverpb.Lease_LeaseGrant_FullMethodName {
-			return nil
-		}
 		var r etcdserverpb.LeaseGrantRequest
 		data := f.Take()
 		defer data.Free()

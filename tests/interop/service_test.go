@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,12 +36,15 @@ func v3election(t *testing.T, s *stage, value string) *contender {
 	require.NoError(t, err)
 	renewals, err := s.cli.KeepAlive(alive, lease.ID)
 	require.NoError(t, err)
-	ended := etcdtest.Go(func() error {
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		for range renewals { // they must be read
 		}
-		return nil
 	})
-	t.Cleanup(func() { die(); <-ended })
+	t.Cleanup(func() {
+		die()
+		reader.Wait()
+	})
 
 	c := &contender{leave: leave, die: die}
 	var leader *v3electionpb.LeaderKey
