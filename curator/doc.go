@@ -3,8 +3,8 @@
 // no leader is known the call waits for one.
 //
 //	c, err := curator.New(curator.Config{
-//		Elector:  elector.Config{Election: "orders", NodeID: "n1", Source: ...},
-//		Listener: listener,
+//		Elector:   elector.Config{Election: "orders", NodeID: "n1", Source: ...},
+//		Listeners: []curator.Listener{{Listener: listener}},
 //		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 //			orderspb.RegisterOrdersServer(r, orders.New(l)) // writes through l.Txn
 //			return nil

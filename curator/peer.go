@@ -222,7 +222,7 @@ func (p *peer) Close(reason error) {
 	}
 	for _, l := range p.links {
 		p.goroutines.Go(func() {
-			l.calls.Drain(p.linger)
+			l.calls.Drain(context.Background(), p.linger)
 			l.abort(reason)
 		})
 	}
@@ -284,7 +284,7 @@ func secured(options []grpc.DialOption) error {
 // No limits of calls are set here, because the caller and the service set them. Retries of gRPC are
 // disabled: a call that may have reached the leader may have been carried out.
 //
-// If the listener has credentials, there is no plain text by default: without credentials a
+// If a listener has credentials, there is no plain text by default: without credentials a
 // connection is not made. closers are the goroutines that close the connections.
 func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
@@ -300,7 +300,7 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
 	}
-	if cfg.ServerCredentials == nil {
+	if !cfg.secure() {
 		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless others are set
 	}
 	options = append(options, cfg.PeerOptions...)

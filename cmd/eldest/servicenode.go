@@ -129,8 +129,8 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 			Transfer:  !f.noTransfer,
 			TakeOver:  f.takeOver,
 		},
-		Listener: listener,
-		Hooks:    p.status.Calls(),
+		Listeners: []curator.Listener{{Listener: listener}},
+		Hooks:     p.status.Calls(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {

@@ -101,7 +101,7 @@ func run(ctx context.Context, o options) error {
 			Source:  elector.Always(elector.Client(client)),
 			Session: lease.Options{TTL: o.ttl},
 		},
-		Listener: listener,
+		Listeners: []curator.Listener{{Listener: listener, Credentials: server}},
 		// New for each tenure, with the tenure's guard: nothing outlives the tenure.
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
@@ -111,10 +111,9 @@ func run(ctx context.Context, o options) error {
 			kvpb.RegisterKVServer(r, server)
 			return nil
 		},
-		ServerCredentials: server,
-		PeerCredentials:   peer,
-		VerifyHop:         verify,
-		Logger:            logger,
+		PeerCredentials: peer,
+		VerifyHop:       verify,
+		Logger:          logger,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
