@@ -265,6 +265,14 @@ func (c *Curator) Status() elector.Status { return c.elector.Status() }
 // Watch returns a watch of the status; see elector.Elector.Watch.
 func (c *Curator) Watch() *elector.Watch { return c.elector.Watch() }
 
+// SetAddress replaces Config.Elector.Address, and the other nodes forward to the new address; see
+// elector.Elector.SetAddress. Calls under way over connections to the old address end as those of
+// an earlier leader do: within the Grace of the other nodes. So the node should accept connections at
+// both addresses for as long.
+func (c *Curator) SetAddress(ctx context.Context, address string) error {
+	return c.elector.SetAddress(ctx, address)
+}
+
 func failed(op, election string, err error) error {
 	if err == nil {
 		return nil

@@ -41,7 +41,7 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 	var err error
 	m.Curator, err = New(cfg)
 	require.NoError(t, err)
-	m.address = cfg.Listeners[0].Addr().String()
+	m.address = m.cfg.Elector.Address
 	m.conn = dialTo(t, m.address)
 	ctx, stop := context.WithCancelCause(context.Background())
 	m.stop = stop

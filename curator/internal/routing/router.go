@@ -162,7 +162,7 @@ func (r *Router[S, P]) Disconnect(reason error) {
 	r.disconnect(reason)
 }
 
-var errAnother = errors.New("another tenure is known")
+var errAnother = errors.New("another tenure, or another address, is known")
 
 // disconnect is called after the next route was published, so a call that finds its peer closed
 // finds another route. The caller holds mu.
