@@ -86,7 +86,7 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 	r.known = l.Token // it may be lower, from another etcd or from one that was restored
 	r.publish(&Route[S, P]{Peer: p, Leaving: r.leaving && !another})
 	if another {
-		r.disconnect(errAnother)
+		r.disconnect(replaced(r.peer, l.Token))
 		r.peer, r.leaving = p, false
 	}
 }
@@ -162,7 +162,19 @@ func (r *Router[S, P]) Disconnect(reason error) {
 	r.disconnect(reason)
 }
 
-var errAnother = errors.New("another tenure, or another address, is known")
+var (
+	errAnother = errors.New("another tenure is known")
+	errMoved   = errors.New("another address of the leader is known")
+)
+
+// replaced returns why the connection to the last leader ends when a tenure is known.
+func replaced[P Peer](last P, token eldest.Token) error {
+	var none P
+	if last != none && last.Leader().Token == token {
+		return errMoved
+	}
+	return errAnother
+}
 
 // disconnect is called after the next route was published, so a call that finds its peer closed
 // finds another route. The caller holds mu.
