@@ -81,6 +81,9 @@ func isNil(l net.Listener) bool {
 // servers are the gRPC servers of a node, one for each listener, because gRPC's credentials belong
 // to a server. They have the same services, handlers and options. What a node counts is counted for
 // a connection or for the node, never for a server.
+//
+// One server whose credentials choose by connection would have to wrap the connections that are
+// accepted, and gRPC sets TCP_USER_TIMEOUT only on connections that are not wrapped.
 type servers []*grpc.Server
 
 func newServers(on []Listener, options []grpc.ServerOption) servers {

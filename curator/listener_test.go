@@ -64,8 +64,8 @@ func TestSeveralListeners(t *testing.T) {
 				from *node
 				want string
 			}{
-				{leader.over(), "nobody"}, {follower.over(), "nobody" + hop},
 				{a.from(leader.node, alice), "alice"}, {a.from(follower.node, alice), "alice" + hop},
+				{leader.over(), "nobody"}, {follower.over(), "nobody" + hop},
 			} {
 				require.Equal(t, []string{"handler: " + way.want}, w.saw(func() { way.from.answers("") }))
 			}
