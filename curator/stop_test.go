@@ -91,7 +91,7 @@ func TestStopEndsAtOnce(t *testing.T) {
 	for _, stopping := range []string{"leader", "follower"} {
 		t.Run(stopping, func(t *testing.T) {
 			t.Parallel()
-			leader, follower, call, _ := ending(t, patient)
+			leader, follower, call, _ := ending(t, grace(time.Hour))
 			m := map[string]*member{"leader": leader, "follower": follower}[stopping]
 			m.stop(cause)
 			etcdtest.Eventually(t, m.isStopping, "it is stopping")
@@ -109,7 +109,7 @@ func TestStopEndsAtOnce(t *testing.T) {
 	}
 
 	t.Run("without ctx", func(t *testing.T) {
-		leader, follower, call, _ := ending(t, patient)
+		leader, follower, call, _ := ending(t, grace(time.Hour))
 		leader.Stop()
 		err := etcdtest.Take(t, leader.done, "the end of Run")
 		leader.done <- err
@@ -129,7 +129,7 @@ func TestStopEndsAtOnce(t *testing.T) {
 // Stop answers calls whose handlers ignore the end of their tenure, without waiting for Grace.
 func TestStopDoesNotWaitForHandlers(t *testing.T) {
 	s, began, release := held()
-	n := newNode(t, "n", patient)
+	n := newNode(t, "n", patient, grace(time.Hour))
 	n.leads(7, s)
 	done := n.ask("")
 	etcdtest.Take(t, began, "the handler")

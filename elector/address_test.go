@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,6 +141,8 @@ func TestAddressOfMayBlock(t *testing.T) {
 	n2 := run(t, config(name, "n2", cli))
 	n2.follows(t, "n1")
 	asked, released := make(chan string, 9), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
 	n3 := run(t, config(name, "n3", cli, func(cfg *elector.Config) {
 		cfg.AddressOf = func(ctx context.Context, l elector.Leader) (string, error) {
 			asked <- l.NodeID
@@ -156,7 +159,7 @@ func TestAddressOfMayBlock(t *testing.T) {
 	_, err := cli.Delete(etcdtest.Context(t), first.Key())
 	require.NoError(t, err)
 	n3.followsAt(t, "n2", "found:1")
-	close(released)
+	release()
 	second := etcdtest.Take(t, n2.won, "the next win")
 	_, err = cli.Delete(etcdtest.Context(t), second.Key())
 	require.NoError(t, err)
