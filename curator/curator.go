@@ -207,11 +207,11 @@ func (c *Curator) run(ctx context.Context) error {
 	return cause
 }
 
-// Stop makes Run end at once: Run waits for no more calls, and those in flight end (Unavailable). The
-// order of its steps stays the same: leadership is given up when the handlers, whose contexts have
-// ended, have returned. A program calls Stop at a second signal, for example, when ctx has ended at
-// the first one. Stop does not block, and may be called at any time, also before Run and several
-// times.
+// Stop makes Run end without waiting for calls: those in flight end (Unavailable). The order of the
+// steps stays the same: leadership is given up when the handlers, whose contexts have ended, have
+// returned. Config.Elector.Drain bounds the wait for them, and Config.Elector.Leave the request to
+// etcd. A program calls Stop at a second signal, for example, when ctx has ended at the first one.
+// Stop does not block, and may be called at any time, also before Run and several times.
 func (c *Curator) Stop() { c.halt() }
 
 // close ends the servers: gracefully within limit, then by force, after the calls that wait have

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
@@ -101,7 +102,8 @@ func TestStopEndsAtOnce(t *testing.T) {
 			m.Stop()
 			m.Stop()
 			require.ErrorIs(t, m.end(cause), cause)
-			requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
+			err := etcdtest.Take(t, call, "the end of the call")
+			require.Equal(t, codes.Unavailable, status.Code(err), "Run has waited for the end of the call: %v", err)
 			if m == leader {
 				follower.becomes(elector.Leading) // its lease would be valid for a minute
 			}
