@@ -118,7 +118,7 @@ func TestAddressChangesWithinATenure(t *testing.T) {
 	two := func(cfg *Config) { cfg.Listeners = append(cfg.Listeners, Listener{Listener: listen(t)}) }
 	leader := run(t, election, "leader", patient, two, where(began, release))
 	_, token, _ := leader.becomes(elector.Leading).Own()
-	follower := run(t, election, "follower", patient, two, where(began, release))
+	follower := run(t, election, "follower", grace(time.Millisecond), two, where(began, release))
 	follower.becomes(elector.Following)
 	first, second := leader.address, leader.cfg.Listeners[1].Addr().String()
 	require.Equal(t, first, follower.says())
@@ -153,6 +153,7 @@ func TestAddressChangesWithinATenure(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return calls.Load() > last+20 }, "calls after")
 	stop()
 	callers.Wait()
+	time.Sleep(20 * time.Millisecond) // longer than the grace
 	require.Empty(t, underway)
 	close(release)
 	require.NoError(t, etcdtest.Take(t, underway, "the answer over the old connection"))

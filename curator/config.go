@@ -143,7 +143,7 @@ type Config struct {
 	// that are not decoded, and metadata without the hop (see Forwarded). They are not called for a
 	// call whose hop is refused, except for one of grpc.StreamInterceptor or grpc.UnaryInterceptor:
 	// gRPC calls it first, and it sees the call as a caller's. A codec and an unknown-service
-	// handler have no effect.
+	// handler have no effect, and grpc.Creds has none at listeners with Credentials.
 	ServerOptions []grpc.ServerOption
 	// Unary and Stream, if set, are called around the handlers of Services, at the leader, and
 	// around those of Reads, and see decoded messages.

@@ -266,9 +266,8 @@ func (c *Curator) Status() elector.Status { return c.elector.Status() }
 func (c *Curator) Watch() *elector.Watch { return c.elector.Watch() }
 
 // SetAddress replaces Config.Elector.Address, and the other nodes forward to the new address; see
-// elector.Elector.SetAddress. Calls under way over connections to the old address end as those of
-// an earlier leader do: within the Grace of the other nodes. So the node should accept connections at
-// both addresses for as long.
+// elector.Elector.SetAddress. Calls under way over connections to the old address continue there, and
+// nodes dial the old address until they have received the new one. So keep both open for a while.
 func (c *Curator) SetAddress(ctx context.Context, address string) error {
 	return c.elector.SetAddress(ctx, address)
 }

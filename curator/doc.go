@@ -136,7 +136,8 @@
 // One more connection is for a watch of the leader's health and, while calls are in flight, for a
 // heartbeat each second. When two heartbeats have received no answer within two seconds, all
 // connections are closed and the calls end (UNAVAILABLE). If grpc.MaxConcurrentStreams is 1 there
-// are no heartbeats, only gRPC's pings, which take 13 seconds. When another tenure, or another
-// address, becomes known, the connections to the last one are closed as soon as the calls there have
-// ended, or after Config.Grace.
+// are no heartbeats, only gRPC's pings, which take 13 seconds. When another tenure becomes known,
+// the connections to the last leader are closed as soon as the calls there have ended, or after
+// Config.Grace. When another address of the leader becomes known, they are closed when the calls
+// there have ended.
 package curator

@@ -213,8 +213,13 @@ func (p *peer) abort(reason error) {
 
 // Close closes the connections for good: each when its last call has ended, after the linger at the
 // latest. A leader that resigned has just answered its last calls, and the next leader may become
-// known before these answers arrive.
+// known before these answers arrive. If only the leader's address has changed, it still serves these
+// calls, and they end by themselves: with the caller, with the tenure, or with the connection.
 func (p *peer) Close(reason error) {
+	linger := p.linger
+	if errors.Is(reason, routing.ErrMoved) {
+		linger = math.MaxInt64
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed == nil {
@@ -222,7 +227,7 @@ func (p *peer) Close(reason error) {
 	}
 	for _, l := range p.links {
 		p.goroutines.Go(func() {
-			l.calls.Drain(context.Background(), p.linger)
+			l.calls.Drain(context.Background(), linger)
 			l.abort(reason)
 		})
 	}

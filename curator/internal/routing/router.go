@@ -162,16 +162,17 @@ func (r *Router[S, P]) Disconnect(reason error) {
 	r.disconnect(reason)
 }
 
-var (
-	errAnother = errors.New("another tenure is known")
-	errMoved   = errors.New("another address of the leader is known")
-)
+var errAnother = errors.New("another tenure is known")
+
+// ErrMoved is why the connection to a leader ends that is reached at another address now. Its
+// tenure continues.
+var ErrMoved = errors.New("another address of the leader is known")
 
 // replaced returns why the connection to the last leader ends when a tenure is known.
 func replaced[P Peer](last P, token eldest.Token) error {
 	var none P
 	if last != none && last.Leader().Token == token {
-		return errMoved
+		return ErrMoved
 	}
 	return errAnother
 }
