@@ -76,8 +76,20 @@ type Config struct {
 	// while the other's key is in the queue logs a warning to Logger.
 	NodeID string
 	// Address is where other nodes forward requests to. If it is empty, no requests are forwarded
-	// here.
+	// here. SetAddress changes it later.
 	Address string
+	// AddressOf, if set, returns where this node forwards requests to while another node leads, in
+	// place of the Address in the leader's value: for values that have none, such as those of two
+	// fields, and for addresses that are different from here. It may block until ctx ends, which is
+	// when another leader is known or this node does not follow any more, and must then return. It
+	// is called on a goroutine of its own, for each new leader or value and every 5 s again, so that
+	// changes are followed.
+	//
+	// The status has the address once it is known. Until then, and while the address is empty, the
+	// leader's Address is empty and requests wait as if there were no leader (eldest.ErrNoLeader).
+	// After an error the last address for this leader stays, and AddressOf is called again after a
+	// pause. The first of consecutive errors is logged.
+	AddressOf func(ctx context.Context, leader Leader) (string, error)
 	// Source returns the clients.
 	Source Source
 

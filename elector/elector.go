@@ -22,8 +22,10 @@ type Elector struct {
 	cfg      Config
 	instance string
 	cell     latest.Cell[published]
-	logs     serial.Queue
-	running  atomic.Bool
+	// addresses is where other nodes forward to.
+	addresses latest.Cell[addresses]
+	logs      serial.Queue
+	running   atomic.Bool
 
 	// withdrawing is ended by Withdraw. withdrawn is closed by Run when the node is no longer a
 	// candidate after that.
@@ -52,6 +54,7 @@ func New(cfg Config) (*Elector, error) {
 		return nil, e.failed("new elector", err)
 	}
 	e.cell.Set(published{status: unknown(e.failed("status", errNotRunning)).at(time.Now())})
+	e.addresses.Set(addresses{now: cfg.Address})
 	return e, nil
 }
 

@@ -56,16 +56,19 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 	if r.session != nil { // a position in the queue is valid as long as its lease
 		over = r.session.Err
 	}
+	to := r.locator(over)
+	defer to.stop()
 	for {
 		state, err := states.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
+			to.stop()
 			r.e.publish(unknown(err), nil)
 			return
 		}
-		r.e.publish(r.seen(state), over)
+		to.publish(ctx, r.seen(state))
 	}
 }
 

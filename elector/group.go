@@ -47,8 +47,8 @@ type Group struct {
 }
 
 // NewGroup makes a group. It sends nothing. Config.Election must be empty, and Transfer and
-// TakeOver must not be set: only an Elector has those. Observer and Serve have no effect. The error
-// wraps eldest.ErrInvalid.
+// TakeOver must not be set: only an Elector has those. AddressOf, Observer and Serve have no effect.
+// The error wraps eldest.ErrInvalid.
 func NewGroup(cfg Config) (*Group, error) {
 	g, err := newGroup(cfg)
 	if err != nil {

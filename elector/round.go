@@ -97,7 +97,7 @@ func (c *Config) open(ctx context.Context) (clients Clients, session *lease.Sess
 
 // candidacy makes the candidate of the session.
 func (r *round) candidacy() (err error) {
-	value, err := r.e.cfg.value(r.e.instance, r.session.TTL())
+	value, err := r.registering()
 	if err != nil {
 		return r.e.failed("run", err)
 	}
@@ -119,6 +119,7 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 		return nil, err
 	}
 	r.serve()
+	r.publishAddress()
 	stop, err := r.follow(ctx)
 	if err != nil {
 		return nil, err
@@ -150,6 +151,7 @@ func (r *round) serve() {
 // leave closes the session: one request revokes the lease and so deletes the key. The contexts are
 // new ones, because Run's has often ended.
 func (r *round) leave(ctx context.Context) {
+	r.unregistered()
 	if r.session.Err() != nil {
 		r.e.leftKeys = true // it is unknown whether the lease is revoked at once
 	}
