@@ -95,7 +95,7 @@ func (s *Service) node(ctx context.Context, way string, cfg elector.Config, role
 	}
 	cfg.NodeID = way
 	node, err := curator.New(curator.Config{
-		Elector: cfg, Listener: listener,
+		Elector: cfg, Listeners: []curator.Listener{{Listener: listener}},
 		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
 			r.RegisterService(&description, handler(func(ctx context.Context) { s.arrived[wayOf(ctx)].Add(1) }))
 			return nil
