@@ -258,11 +258,11 @@ func TestChangesUnderResets(t *testing.T) {
 	f := s.changes(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	f.known()
 	for i := range int64(60) {
-		switch lease := i%7 + 1; {
-		case i%5 == 4:
+		lease := i%7 + 1
+		if i%5 == 4 {
 			_, err := s.Admin.Delete(s.Ctx, s.key(lease))
 			require.NoError(t, err)
-		default:
+		} else {
 			s.put(lease, fmt.Sprint(i))
 		}
 		if i%10 == 9 {
