@@ -73,7 +73,7 @@ func (f *follower) update() observe.Update {
 		require.NotContains(f.T, f.queue, c.Key)
 		f.queue[c.Key] = c
 	}
-	require.Len(f.T, f.queue, u.Queue)
+	require.Len(f.T, f.queue, u.Queue, "the updates do not add up to the queue")
 	leader := eldest.Leader{}
 	for _, c := range f.queue {
 		if leader.Token == 0 || c.Token < leader.Token {
