@@ -156,7 +156,10 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 	return c.Protobuf.Decode(value)
 }
 
-// Requirement 52: each transition is logged as a structured line with role, key and token.
+// Requirement 52: each transition is logged as a structured line with role, key and token, and the
+// lease with its granted TTL, which is not the TTL that was asked for.
+//
+// Fails if the line of a tenure lacks the lease or its TTL.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log etcdtest.Paper
@@ -173,8 +176,9 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	type line struct {
 		Msg, Election, Node, Instance string
 		Status                        struct {
-			Role, Node, Address, Key, Reason string
-			Token                            eldest.Token
+			Role, Node, Address, Key, Reason, Lease string
+			Token                                   eldest.Token
+			TTL                                     time.Duration
 		}
 	}
 	var roles []string
@@ -194,9 +198,13 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 			require.Equal(t, "one:1", got.Status.Address)
 			require.Equal(t, l.Key(), got.Status.Key)
 			require.Equal(t, l.Token(), got.Status.Token)
+			require.Equal(t, path.Base(l.Key()), got.Status.Lease)
+			require.Equal(t, granted, got.Status.TTL)
 		case "leading":
 			require.Equal(t, second.Key(), got.Status.Key)
 			require.Equal(t, second.Token(), got.Status.Token)
+			require.Equal(t, path.Base(second.Key()), got.Status.Lease)
+			require.Equal(t, granted, got.Status.TTL)
 		case "unknown":
 			require.NotEmpty(t, got.Status.Reason)
 		}
