@@ -111,8 +111,7 @@ func (s Status) LogValue() slog.Value {
 	case Leading:
 		attrs = append(attrs, s.own.attrs()...)
 	case Following:
-		attrs = append(attrs, slog.String("node", s.leader.NodeID), slog.String("address", s.leader.Address),
-)
+		attrs = append(attrs, slog.String("node", s.leader.NodeID), slog.String("address", s.leader.Address))
 		attrs = append(attrs, tenure{s.leader.Key, s.leader.Token, s.leader.TTL}.attrs()...)
 	default:
 		attrs = append(attrs, slog.Any("reason", s.reason))

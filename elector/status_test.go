@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,9 +164,11 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log etcdtest.Paper
-	one := run(t, config(name, "one", cli))
+	const granted = time.Minute
+	asked := ttl(granted - 500*time.Millisecond)
+	one := run(t, config(name, "one", cli, asked))
 	l := etcdtest.Take(t, one.won, "the win")
-	two := run(t, config(name, "two", cli, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
+	two := run(t, config(name, "two", cli, asked, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
 	two.follows(t, "one")
 	_ = one.end(t)
 	second := etcdtest.Take(t, two.won, "the second win")

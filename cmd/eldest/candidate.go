@@ -39,7 +39,7 @@ func addCandidateFlags(cmd *cobra.Command) *candidateFlags {
 	f := &candidateFlags{conn: connect.AddFlags(cmd)}
 	fl := cmd.Flags()
 	fl.StringVar(&f.http, "http", "", "serve metrics and health on PORT or HOST:PORT")
-	cli.TTLVar(fl, &f.ttl, lease.DefaultTTL, "time to live of the lease, rounded up to seconds; 0s: the default")
+	cli.TTLVar(fl, &f.ttl, lease.DefaultTTL, "lease TTL, rounded up to seconds; 0s: the default")
 	fl.DurationVar(&f.heartbeat, "heartbeat", 0, "replace a leader after this time without a heartbeat; 0s: off")
 	fl.BoolVar(&f.noTransfer, "no-transfer", false, "receive no requests of eldest transfer to requeue or to drain")
 	return f
