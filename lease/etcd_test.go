@@ -198,3 +198,15 @@ func TestChangedTTLOnEtcd(t *testing.T) {
 		return
 	}
 }
+
+// Row 1. An etcd with the default timeouts (election: 1 s) grants no TTL below 2 s. The session reports
+// and uses what was granted, not what was asked for.
+//
+// Fails if the TTL of the session is the one that was asked for.
+func TestGrantedTTLOfADefaultEtcd(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
+	s := onEtcd(t, c.Client(t), lease.Options{TTL: time.Second})
+	require.Equal(t, 2*time.Second, s.TTL())
+	require.NoError(t, s.Close(etcdtest.Context(t)))
+}
