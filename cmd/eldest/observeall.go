@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
 	"github.com/eldest-io/eldest/observe"
@@ -19,14 +16,7 @@ import (
 // observeAll prints an event for each change of the queue until the command's context ends, a write to
 // stdout fails, or etcd returns a permanent error.
 func observeAll(cmd *cobra.Command, conn *connect.Flags, client *clientv3.Client, cfg observe.Config) error {
-	var once sync.Once
-	leases := leasetime.Track(client, func(err error) {
-		if connect.Code(err) == codes.PermissionDenied {
-			once.Do(func() {
-				cli.ToStderr(cmd)("the time left of leases cannot be read, so \"expired\" is not reported: " + conn.Why(err))
-			})
-		}
-	})
+	leases := leasetime.Track(client, func(error) {}) // an etcd that does not answer is reported as "unknown"
 	defer leases.Close()
 	events := queueEvents{observeEvents: observeEvents{name: cfg.Election, why: conn.Why}, leases: leases}
 	for update, err := range observe.Changes(cmd.Context(), cfg) {
