@@ -97,7 +97,8 @@ queue, then each change in its order. These are printed as well:
 
 etcd does not report why a key was deleted. So --all asks for the time left of each
 candidate's lease, when half of the time of the last answer has passed, and for at most 20 in
-a second: with more than about 80 candidates whose TTL is 10s, more of them are "deleted".
+a second. A candidate that leaves before the first answer is "deleted", and with more than
+about 80 candidates whose TTL is 10s others are, too.
 "expired" is wrong if a lease was renewed in its last second and revoked within the next two.
 After "unknown", the changes since are printed, except candidates that came and left in
 between. JSON objects have the field queue, the number of candidates after the change. etcd

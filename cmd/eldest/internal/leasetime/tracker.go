@@ -25,7 +25,7 @@ const (
 
 const (
 	// round is the time between two rounds of requests, perRound how many are sent in one at most.
-	round, perRound = 250 * time.Millisecond, 5
+	round, perRound = 100 * time.Millisecond, 2
 	// soonest is the time between two requests for the same lease at least. A lease in its last second
 	// is asked for at least once, unless more leases are in theirs than can be asked for.
 	soonest = 500 * time.Millisecond
