@@ -30,6 +30,7 @@ type runOptions struct {
 
 	value    string
 	grace    time.Duration
+	standby  bool
 	restart  string
 	exitCode bool
 
@@ -70,6 +71,7 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 	fl.Lookup("value").DefValue = "host name and PID"
 	fl.DurationVar(&o.grace, "grace", 0,
 		"from SIGTERM to SIGKILL (default: 1/4 of --heartbeat or --ttl)")
+	fl.BoolVar(&o.standby, "standby", false, "start CMD before the win, and tell it when it leads")
 	fl.StringVar(&o.restart, "restart", restartNever, "campaign again: always, on-failure or never")
 	fl.BoolVar(&o.exitCode, "exit-code", false, "end with the exit code of CMD")
 	fl.StringVar(&o.onWin, onWin, "", "shell command that runs after each win, before CMD")
