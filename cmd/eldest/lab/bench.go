@@ -63,7 +63,7 @@ them. Compare the ratios, not the times.
 Failover, when a leader crashes, is stopped or loses its network: crash and cut. The cost of
 heartbeats, and their effect on healthy leaders: heartbeats and suspensions. Graceful change,
 when a leader resigns: handover; through a whole queue: drain; until all observers are
-notified: fanout. Resources at rest: footprint and sessions.
+notified: fanout; until a service that needs data answers: standby. Resources at rest: footprint and sessions.
 
 Contenders:
   eldest       this project
