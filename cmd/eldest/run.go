@@ -172,6 +172,11 @@ CMD receives SIGTERM, and SIGKILL after --grace: before leadership ends because 
 heartbeats are not confirmed, for a transfer, and if SIGTERM or SIGINT (passed on) ends eldest. It
 is killed at once if the key is deleted or eldest is killed. The key is removed when no process of
 CMD runs. --restart campaigns again: on-failure also after a loss or a transfer, always in any case.
+
+With --standby CMD is started while the candidate waits, and goes on when it leads. It reads lines of
+JSON from the file descriptor ELDEST_STATUS_FD: status ("following", "unknown", and at last "leading"
+with key, token, deadline), leader, ahead (how many are older), next. When CMD ends, or renewals fail,
+the candidacy ends. --on-win runs before the line "leading"; --health begins after it.
 `
 	runEnd = `
 Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
