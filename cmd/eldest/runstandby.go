@@ -57,7 +57,7 @@ func notElected(ctx context.Context, err error) outcome {
 // win blocks until campaign has won; it returns false, and how the round ended, if it has not. With
 // --standby the program runs meanwhile.
 func (t *tenure) win(ctx context.Context, campaign func(context.Context) (*election.Leadership, error)) (out outcome, won bool) {
-	if t.round.standby {
+	if t.standby {
 		return t.standBy(ctx, campaign)
 	}
 	l, err := campaign(ctx)
@@ -103,7 +103,7 @@ func (t *tenure) standBy(ctx context.Context, campaign func(context.Context) (*e
 	withdraw(eldest.ErrWithdrawn)
 	switch {
 	case !over:
-		end = <-result
+		<-result
 	case ctx.Err() != nil: // await receives that, too, and asks the program to end
 		await[struct{}](ctx, t, nil)
 	default:

@@ -22,11 +22,10 @@ import (
 // it. All methods are safe for concurrent use. A process has one job at a time: what a dead keeper
 // leaves is found among the children of this process.
 type Job struct {
-	keeper *exec.Cmd
-	starts chan func()
-	orders *os.File
-	// messages is nil without Spec.Messages.
-	messages *messages
+	keeper   *exec.Cmd
+	starts   chan func()
+	orders   *os.File
+	messages *messages // nil without Spec.Messages
 	// before are the children that this process had already; they do not belong to the job.
 	before []int
 	// watching waits for the program's end; Close waits for it.
@@ -122,21 +121,19 @@ func (j *Job) start(spec Spec) (reports *os.File, err error) {
 	}
 	j.keeper.ExtraFiles = []*os.File{file}
 	if spec.Messages {
-		theirs, ours, err := os.Pipe()
+		theirs, err := j.newMessages()
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = theirs.Close() }()
-		j.keeper.ExtraFiles = append(j.keeper.ExtraFiles, theirs)
-		j.messages = &messages{pipe: ours, newest: make(chan []byte, 1)}
 	}
 	j.orders, reports, err = subprocess.Start(j.keeper, func() error {
 		result := make(chan error)
 		j.starts <- func() { result <- j.keeper.Start() }
 		return <-result
 	})
-	if err != nil && j.messages != nil {
-		_ = j.messages.pipe.Close()
+	if err != nil {
+		j.messages.close()
 	}
 	return reports, err
 }
@@ -290,9 +287,7 @@ func (j *Job) Close() {
 		defer timer.Stop()
 	}
 	<-j.gone
-	if j.messages != nil {
-		_ = j.messages.pipe.Close() // ends a write that blocks
-	}
+	j.messages.close()
 	j.watching.Wait()
 }
 

@@ -1,8 +1,6 @@
 package job
 
-import (
-	"os"
-)
+import "os"
 
 // MessagesFD is the file descriptor of the messages in the program.
 const MessagesFD = 3
@@ -12,6 +10,23 @@ type messages struct {
 	pipe *os.File
 	// newest holds the message that is not being written yet. Job.mu guards its senders.
 	newest chan []byte
+}
+
+// newMessages makes the pipe, and returns the program's end, which the keeper inherits.
+func (j *Job) newMessages() (theirs *os.File, err error) {
+	theirs, ours, err := os.Pipe()
+	if err == nil {
+		j.keeper.ExtraFiles = append(j.keeper.ExtraFiles, theirs)
+		j.messages = &messages{pipe: ours, newest: make(chan []byte, 1)}
+	}
+	return theirs, err
+}
+
+// close ends a write that blocks. m may be nil.
+func (m *messages) close() {
+	if m != nil {
+		_ = m.pipe.Close()
+	}
 }
 
 // Send sends the program a message, which Spec.Messages makes it able to read. It does not block: a
