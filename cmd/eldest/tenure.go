@@ -94,7 +94,11 @@ func (t *tenure) end() {
 // serve runs --on-win and then the program, each as soon as enough time is left in the lease, until
 // the tenure is over. A program that runs already is told that it leads.
 func (t *tenure) serve(ctx context.Context) {
-	if ctx.Err() != nil && !t.running {
+	switch {
+	case ctx.Err() != nil && t.running:
+		await[struct{}](ctx, t, nil)
+		return
+	case ctx.Err() != nil:
 		t.out = &outcome{}
 		return
 	}
