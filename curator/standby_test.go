@@ -21,7 +21,7 @@ func TestStandby(t *testing.T) {
 	election := etcdtest.Election(t)
 	a := run(t, election, "a")
 	a.becomes(elector.Leading)
-	next, over := make(chan string, 1), make(chan error, 1)
+	next, over := make(chan string, 1024), make(chan error, 1)
 	var running atomic.Bool
 	cache := ""
 	b := run(t, election, "b", func(cfg *Config) {
