@@ -167,19 +167,13 @@ CMD and the hooks have ELDEST_ELECTION, ELDEST_CANDIDATE_KEY, ELDEST_TOKEN (for 
 older tokens) and ELDEST_DEADLINE (leadership was certain until then when they started); --health
 also has ELDEST_PID, and --on-loss has ELDEST_CAUSE and ELDEST_EXIT_CODE instead of the deadline.
 eldest writes a line per event to stderr, with --json an object; stdout is CMD's.
-
 CMD receives SIGTERM, and SIGKILL after --grace: before leadership ends because renewals or
 heartbeats are not confirmed, for a transfer, and if SIGTERM or SIGINT (passed on) ends eldest. It
 is killed at once if the key is deleted or eldest is killed. The key is removed when no process of
 CMD runs. --restart campaigns again: on-failure also after a loss or a transfer, always in any case.
-
-With --standby CMD is started while the candidate waits, and goes on when it leads. It reads lines of
-JSON from the file descriptor ELDEST_STATUS_FD: status ("following", "unknown", and at last "leading"
-with key, token, deadline), leader, ahead (how many are older), next. When CMD ends, or renewals fail,
-the candidacy ends. --on-win runs before the line "leading"; --health begins after it.
+With --standby CMD also runs while eldest waits, and reads JSON lines about that: ELDEST_STATUS_FD.
 `
-	runEnd = `
-Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
+	runEnd = `Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
 Exit codes: 0 CMD succeeded, or a signal or a transfer ended eldest; 1 CMD, --on-win or eldest
 failed; 2 bad usage; 3 leadership, the position in the queue or the session was lost. --exit-code:
 that of CMD, 128 and the number of a signal that killed it, or 127 if it could not be started.
