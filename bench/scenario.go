@@ -87,7 +87,7 @@ type Progress struct {
 
 // Scenarios returns all scenarios, by name.
 func Scenarios() []Scenario {
-	return []Scenario{crash, cut, drain, fanout, footprint, forwarding, guard, handover, heartbeats, herd, join, sessions, suspensions}
+	return []Scenario{crash, cut, drain, fanout, footprint, forwarding, guard, handover, heartbeats, herd, join, sessions, standby, suspensions}
 }
 
 // Named returns the scenario of that name.

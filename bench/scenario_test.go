@@ -423,3 +423,15 @@ func TestLoad(t *testing.T) {
 	require.Positive(t, written.PerSecond)
 	require.Zero(t, written.Failed)
 }
+
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	m := measure(t, "standby", Options{Rounds: 2, Warmup: 1, Sizes: []int{1, 2}})
+	for _, regime := range standby.Regimes {
+		for _, n := range []int{1, 2} {
+			require.Positive(t, m.of("eldest", regime.Name, n, "lead").Min)
+			require.Greater(t, m.of("eldest", regime.Name, n, "answer").Min, m.of("eldest", regime.Name, n, "lead").Min)
+		}
+	}
+	require.Len(t, m.Results, 2*2*2)
+}

@@ -129,8 +129,20 @@ type Config struct {
 	// starts, and never in a later round.
 	TakeOver bool
 
+	// Standby, if set, runs while this node waits to lead, so that its caches are warm and its
+	// connections open when it does. It is called once in each round, when this node is registered,
+	// also if no other node leads; its goroutine is the round's. Its context carries the values of
+	// Run's context, and ends when this node has won, and when the round ends without a win. The
+	// lead function of the round is called after it has returned, and then sees all that it has
+	// written (G7). So it must return at once when its context ends; until then this node holds
+	// the key and does not lead. After Drain the node gives the key up, so that the next one leads,
+	// and is no candidate until the function has returned (see Elector.Run).
+	//
+	// It may return earlier; the node remains in the queue. A suspended leader that leads on does
+	// not call it again. It must not write as a leader does: it has no tenure and no token.
+	Standby func(ctx context.Context, p *Positions)
 	// Drain is how long the lead function may take to return after its context has ended, while
-	// this node keeps its key. 0 means DefaultDrain.
+	// this node keeps its key; and the same for Standby. 0 means DefaultDrain.
 	Drain time.Duration
 	// Leave bounds the closing of the session at the end of a round; after that the lease is left
 	// to expire. 0 means DefaultLeave.

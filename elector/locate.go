@@ -19,6 +19,8 @@ type locator struct {
 	over func() error
 
 	mu sync.Mutex
+	// ahead is the number of candidates ahead of this node.
+	ahead int
 	// leader is the last leader, as etcd has it, and address what was found for it.
 	leader  Leader
 	address string
@@ -35,14 +37,15 @@ func (r *round) locator(over func() error) *locator {
 	return &locator{r: r, over: over, end: func() {}}
 }
 
-// publish publishes a status.
-func (l *locator) publish(ctx context.Context, s Status) {
+// publish publishes a status, with the number of candidates ahead of this node.
+func (l *locator) publish(ctx context.Context, s Status, ahead int) {
 	leader, follows := s.Leader()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.ahead = ahead
 	l.shown = follows && l.r.e.cfg.AddressOf != nil
 	if !l.shown {
-		l.r.e.publish(s, l.over)
+		l.r.publish(s, l.over, ahead)
 		return
 	}
 	if leader != l.leader {
@@ -61,7 +64,7 @@ func (l *locator) publish(ctx context.Context, s Status) {
 func (l *locator) show() {
 	at := l.leader
 	at.Address = l.address
-	l.r.e.publish(follows(at), l.over)
+	l.r.publish(follows(at), l.over, l.ahead)
 }
 
 // stop ends the search, without waiting for the user's function.

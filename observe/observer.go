@@ -37,6 +37,9 @@ type Config struct {
 	// namespaced and fake clients.
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
+	// Key, if set, is the key of the candidate whose position Observer.Positions reports. It need
+	// not exist.
+	Key string
 
 	Options
 }
@@ -103,9 +106,11 @@ type Observer struct {
 	cfg    Config
 	source *watch.Source
 	cell   latest.Cell[eldest.State]
-	hooks  serial.Queue
-	stop   context.CancelFunc
-	done   chan struct{}
+	// positions has the states of cell, with the position of cfg.Key.
+	positions latest.Cell[Position]
+	hooks     serial.Queue
+	stop      context.CancelFunc
+	done      chan struct{}
 	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
@@ -223,6 +228,7 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
+	o.positions.Close(err)
 	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
@@ -255,8 +261,8 @@ func (o *Observer) publish(state eldest.State) {
 		o.newest = state.Leader.Token
 	}
 	o.queue.Store(int64(len(o.view.Queue)))
-	if last, ok := o.cell.Get(); ok && last.Kind == state.Kind &&
-		last.Leader.Token == state.Leader.Token && last.Leader.ModRevision == state.Leader.ModRevision {
+	o.place(state, o.ahead())
+	if last, ok := o.cell.Get(); ok && same(last, state) {
 		return
 	}
 	o.cell.Set(state)
@@ -270,7 +276,9 @@ func (o *Observer) interrupted(reason error) {
 
 func (o *Observer) unknown(reason error) {
 	o.queue.Store(-1)
-	o.cell.Set(eldest.State{Reason: failed("observe", o.cfg.Election, reason)})
+	state := eldest.State{Reason: failed("observe", o.cfg.Election, reason)}
+	o.place(state, -1)
+	o.cell.Set(state)
 }
 
 // source returns the client of a watch, whose repeated reads are reported to the hooks.

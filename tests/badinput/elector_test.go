@@ -140,6 +140,7 @@ func groupSection(t *testing.T) section {
 	refuses("an election", "invoices", func(cfg *elector.Config) { cfg.Election = "invoices" })
 	refuses("`Transfer`", "", func(cfg *elector.Config) { cfg.Transfer = true })
 	refuses("`TakeOver`", "", func(cfg *elector.Config) { cfg.TakeOver = true })
+	refuses("`Standby`", "", func(cfg *elector.Config) { cfg.Standby = func(context.Context, *elector.Positions) {} })
 	refuses("`Starts` −1", "", func(cfg *elector.Config) { cfg.Starts = -1 })
 	refuses("no node ID", "", func(cfg *elector.Config) { cfg.NodeID = "" })
 	refuses("no source", "", func(cfg *elector.Config) { cfg.Source = nil })

@@ -63,8 +63,9 @@ them. Compare the ratios, not the times.
 Failover, when a leader crashes, is stopped or loses its network: crash and cut. The cost of
 heartbeats, and their effect on healthy leaders: heartbeats and suspensions. Graceful change,
 when a leader resigns: handover; through a whole queue: drain; until all observers are
-notified: fanout. Resources at rest: footprint and sessions. Calls of a service through a
-node that follows: forwarding, whose contenders are the ways of a call.
+notified: fanout; until a service that needs data answers: standby. Resources at rest: footprint and
+sessions. Calls of a service through a node that follows: forwarding, whose contenders are the ways
+of a call.
 
 Contenders:
   eldest       this project
