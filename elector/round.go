@@ -110,8 +110,8 @@ func (r *round) candidacy() (err error) {
 }
 
 // stand evicts what this node left in the queue earlier, registers, and waits until the node leads,
-// following the leader and running the standby function meanwhile. It does not follow before it has registered: a node that is not
-// in the queue is never notified that it leads.
+// following the leader and running the standby function meanwhile. It does not follow before it has
+// registered: a node that is not in the queue is never notified that it leads.
 func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if err := r.evict(ctx); err != nil {
 		return nil, err
