@@ -6,6 +6,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/stream"
 )
 
 // RefusedWatch is the response of a client whose watch etcd has refused, for tests that are their own
@@ -23,10 +25,5 @@ func RefusedWatch(t testing.TB, reason error) clientv3.WatchResponse {
 
 // SetHeader sets the header of a response, which is a pointer, or a value with clients before 3.7.
 func SetHeader(resp *clientv3.WatchResponse, to *etcdserverpb.ResponseHeader) {
-	switch header := any(&resp.Header).(type) {
-	case **etcdserverpb.ResponseHeader:
-		*header = to
-	case *etcdserverpb.ResponseHeader:
-		header.MemberId, header.Revision = to.MemberId, to.Revision
-	}
+	stream.SetHeader(resp, to)
 }
