@@ -76,7 +76,7 @@ func (e *Etcd) get(r *pb.RangeRequest) *pb.RangeResponse {
 	for _, kv := range kvs {
 		kv = clone(kv)
 		if r.KeysOnly {
-			kv.Value = nil
+			kv.Value, kv.Lease = nil, 0 // as etcd from 3.7 on
 		}
 		resp.Kvs = append(resp.Kvs, kv)
 	}
