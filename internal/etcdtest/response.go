@@ -4,10 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/internal/stream"
 )
 
 // RefusedWatch is the response of a client whose watch etcd has refused, for tests that are their own
@@ -21,9 +18,4 @@ func RefusedWatch(t testing.TB, reason error) clientv3.WatchResponse {
 	}
 	field.SetString(reason.Error())
 	return resp
-}
-
-// SetHeader sets the header of a response, which is a pointer, or a value with clients before 3.7.
-func SetHeader(resp *clientv3.WatchResponse, to *etcdserverpb.ResponseHeader) {
-	stream.SetHeader(resp, to)
 }

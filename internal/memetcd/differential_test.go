@@ -418,4 +418,3 @@ func (p *pair) txn(r *pb.TxnResponse, i int) string {
 	}
 	return text
 }
-

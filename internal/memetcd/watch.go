@@ -5,9 +5,8 @@ import (
 	"reflect"
 	"sync"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/internal/stream"
 )
 
 // watcher is a client's Watcher. It is not etcd's own, because that one waits on a channel that was
@@ -108,7 +107,7 @@ func (w *watcher) serve(ctx context.Context, s *watch) {
 		e.mu.Unlock()
 		switch {
 		case told:
-			stream.SetHeader(&resp, header)
+			SetHeader(&resp, header)
 			select {
 			case s.out <- resp:
 			case <-ctx.Done():
@@ -141,4 +140,14 @@ func (s *watch) changes(log []change) (events []*clientv3.Event) {
 		events = append(events, event)
 	}
 	return events
+}
+
+// SetHeader sets the header of a response, which is a pointer, or a value with clients before 3.7.
+func SetHeader(resp *clientv3.WatchResponse, to *pb.ResponseHeader) {
+	switch header := any(&resp.Header).(type) {
+	case **pb.ResponseHeader:
+		*header = to
+	case *pb.ResponseHeader:
+		header.ClusterId, header.MemberId, header.Revision, header.RaftTerm = to.ClusterId, to.MemberId, to.Revision, to.RaftTerm
+	}
 }

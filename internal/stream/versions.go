@@ -44,13 +44,3 @@ func headerOf(resp *clientv3.WatchResponse) *pb.ResponseHeader {
 		return nil
 	}
 }
-
-// SetHeader sets the header of the client's response.
-func SetHeader(resp *clientv3.WatchResponse, to *pb.ResponseHeader) {
-	switch header := any(&resp.Header).(type) {
-	case **pb.ResponseHeader:
-		*header = to
-	case *pb.ResponseHeader:
-		header.ClusterId, header.MemberId, header.Revision, header.RaftTerm = to.ClusterId, to.MemberId, to.Revision, to.RaftTerm
-	}
-}
