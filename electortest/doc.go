@@ -30,10 +30,13 @@
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		e := electortest.New(t)
-//		e.Start(lead)
+//		e.Start(lead, elector.WithTTL(10*time.Second))
 //		l := e.Win()
 //		e.Disconnect()                      // etcd does not answer the node
-//		e.Advance(l.Session...)
+//		e.Advance(10 * time.Second)         // no timer of 10 s is waited for
+//		if !errors.Is(l.Err(), eldest.ErrSessionLost) {
+//			t.Error("it leads past its deadline")
+//		}
 //	})
 //
 // # Whole nodes

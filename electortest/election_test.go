@@ -86,7 +86,6 @@ func TestReturn(t *testing.T) {
 			l := e.Win()
 			require.Equal(t, l.Token(), <-calls)
 			require.ErrorIs(t, e.Wait(), broken)
-			require.ErrorIs(t, context.Cause(l.Context()), l.Err())
 		}
 		require.Empty(t, calls)
 	})
@@ -194,7 +193,7 @@ func TestTimersAndWatches(t *testing.T) {
 		ticks, orders := 0, 0
 		e.Start(func(ctx context.Context, _ *elector.Leadership) error {
 			watch := e.Client().Watch(ctx, "orders/", clientv3.WithPrefix())
-			tick := time.NewTicker(time.Hour)
+			tick := time.NewTicker(time.Minute)
 			defer tick.Stop()
 			for {
 				select {
@@ -208,8 +207,8 @@ func TestTimersAndWatches(t *testing.T) {
 			}
 		})
 		e.Win()
-		e.Advance(24*time.Hour + time.Second)
-		require.Equal(t, 24, ticks)
+		e.Advance(time.Hour)
+		require.Equal(t, 60, ticks)
 		for _, key := range []string{"orders/1", "orders/2", "other"} {
 			_, err := e.Client().Put(t.Context(), key, "")
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
 package memetcd
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -95,10 +96,7 @@ type store struct {
 
 func (s store) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
 	return send(ctx, s.link, func(e *Etcd) (*pb.RangeResponse, error) {
-		if err := checkRange(r); err != nil {
-			return nil, err
-		}
-		if err := e.future(r); err != nil {
+		if err := cmp.Or(checkRange(r), e.future(r)); err != nil {
 			return nil, err
 		}
 		return e.get(r), nil
@@ -107,10 +105,7 @@ func (s store) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOpti
 
 func (s store) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
 	return send(ctx, s.link, func(e *Etcd) (*pb.PutResponse, error) {
-		if err := checkPut(r); err != nil {
-			return nil, err
-		}
-		if err := e.puttable(r); err != nil {
+		if err := cmp.Or(checkPut(r), e.leased(r), e.based(r)); err != nil { // not the order of a transaction
 			return nil, err
 		}
 		return e.put(r), nil
@@ -128,17 +123,13 @@ func (s store) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...g
 
 func (s store) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
 	return send(ctx, s.link, func(e *Etcd) (*pb.TxnResponse, error) {
-		err := checkTxn(r, mostOps)
-		for _, ops := range [][]*pb.RequestOp{r.Success, r.Failure} {
-			if err == nil {
-				_, err = checkOnce(ops)
-			}
-		}
-		if err != nil {
+		if err := checkTxn(r, mostOps); err != nil {
 			return nil, err
 		}
+		_, then := checkOnce(r.Success)
+		_, otherwise := checkOnce(r.Failure)
 		p := e.plan(r)
-		if err := e.possible(p); err != nil {
+		if err := cmp.Or(then, otherwise, e.possible(p)); err != nil {
 			return nil, err
 		}
 		return e.carryOut(p), nil

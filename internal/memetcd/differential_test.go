@@ -81,8 +81,8 @@ func newPair(t *testing.T, seed uint64) *pair {
 func (p *pair) same(what string, f func(i int, c *clientv3.Client) string) {
 	p.t.Helper()
 	p.did = append(p.did, what)
-	real, mine := f(0, p.both[0]), f(1, p.both[1])
-	require.Equal(p.t, real, mine, "after\n%s", strings.Join(p.did[max(0, len(p.did)-12):], "\n"))
+	theirs, mine := f(0, p.both[0]), f(1, p.both[1])
+	require.Equal(p.t, theirs, mine, "after\n%s", strings.Join(p.did[max(0, len(p.did)-12):], "\n"))
 }
 
 func (p *pair) step() {
