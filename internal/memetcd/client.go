@@ -192,7 +192,8 @@ func (s *renewals) Recv() (*pb.LeaseKeepAliveResponse, error) {
 	}
 }
 
-func (s *renewals) CloseSend() error { return nil }
+func (s *renewals) CloseSend() error         { return nil }
+func (s *renewals) Context() context.Context { return s.ctx }
 
 // members is the cluster service: one member.
 type members struct {

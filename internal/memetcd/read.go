@@ -76,7 +76,10 @@ func (e *Etcd) get(r *pb.RangeRequest) *pb.RangeResponse {
 	for _, kv := range kvs {
 		kv = clone(kv)
 		if r.KeysOnly {
-			kv.Value, kv.Lease = nil, 0 // as etcd from 3.7 on
+			kv.Value = nil
+			if r.SortTarget != pb.RangeRequest_VALUE {
+				kv.Lease = 0 // as etcd from 3.7 on, which reads the keys from an index
+			}
 		}
 		resp.Kvs = append(resp.Kvs, kv)
 	}
