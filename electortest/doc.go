@@ -13,8 +13,8 @@
 //	}
 //
 // Everything but etcd is real: the elector, the election, the session and its deadline, the guard.
-// The etcd is a store in memory, compared with a real one by random requests. So l.KV, l.Txn,
-// l.Proclaim and watches work, and are refused after the tenure (G4).
+// The etcd is a store in memory, compared with a real one by random requests. So l.KV, l.Txn and
+// l.Proclaim work, and are refused after the tenure (G4). examples/elector has a complete test.
 //
 // # The other node
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -62,17 +63,20 @@ func TestMisuse(t *testing.T) {
 			e.Suspend()
 			e.Win()
 		},
-		"Lose: the node does not lead":                       func(e *electortest.Election) { start(e); e.Lose(eldest.ErrDeposed) },
-		"Lose: the cause is nil":                             func(e *electortest.Election) { won(e); e.Lose(nil) },
-		"Lose: context canceled is neither":                  func(e *electortest.Election) { won(e); e.Lose(context.Canceled) },
-		"Lose: the node is disconnected":                     func(e *electortest.Election) { won(e); e.Disconnect(); e.Lose(eldest.ErrDeposed) },
-		"Wait: the function has not been called":             func(e *electortest.Election) { start(e); _ = e.Wait() },
-		"Suspend: tenures are only suspended":                func(e *electortest.Election) { won(e); e.Suspend() },
-		"Reconnect: call Start before":                       func(e *electortest.Election) { e.Reconnect() },
-		"Advance: time can only be advanced in virtual time": func(e *electortest.Election) { e.Advance(time.Second) },
+		"Lose: the node does not lead":           func(e *electortest.Election) { start(e); e.Lose(eldest.ErrDeposed) },
+		"Lose: the cause is nil":                 func(e *electortest.Election) { won(e); e.Lose(nil) },
+		"Lose: context canceled is neither":      func(e *electortest.Election) { won(e); e.Lose(context.Canceled) },
+		"Lose: the node is disconnected":         func(e *electortest.Election) { won(e); e.Disconnect(); e.Lose(eldest.ErrDeposed) },
+		"Wait: the function has not been called": func(e *electortest.Election) { start(e); _ = e.Wait() },
+		"Suspend: tenures are only suspended":    func(e *electortest.Election) { won(e); e.Suspend() },
+		"Reconnect: call Start before":           func(e *electortest.Election) { e.Reconnect() },
 	} {
-		require.Contains(t, failure(t, test), "electortest: "+text)
+		synctest.Test(t, func(t *testing.T) {
+			require.Contains(t, failure(t, test), "electortest: "+text)
+		})
 	}
+	text := failure(t, func(e *electortest.Election) { e.Advance(time.Second) })
+	require.Equal(t, "electortest: Advance: time can only be advanced in virtual time: call it inside testing/synctest.Test", text)
 }
 
 // A function that ignores the end of its context fails the test.

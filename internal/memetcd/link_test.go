@@ -36,11 +36,11 @@ func TestExpiry(t *testing.T) {
 		require.NoError(t, etcdtest.Err(c.Put(t.Context(), "b", ""))) // no longer bound to the lease
 		time.Sleep(time.Second)
 		require.NoError(t, etcdtest.Err(c.KeepAliveOnce(t.Context(), l.ID)))
-		time.Sleep(2*time.Second - 1)
+		time.Sleep(2*time.Second - time.Nanosecond)
 		left, err := c.Get(t.Context(), "a", clientv3.WithFromKey())
 		require.NoError(t, err)
 		require.Len(t, left.Kvs, 2)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		after, err := c.Get(t.Context(), "a", clientv3.WithFromKey())
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestKeepAlive(t *testing.T) {
 		kept, err := c.KeepAlive(ctx, l.ID)
 		require.NoError(t, err)
 		go func() {
-			for range kept { //nolint:revive // until it is closed
+			for range kept {
 			}
 		}()
 		exists := func() bool {
