@@ -106,7 +106,7 @@ func TestAdvance(t *testing.T) {
 		e.Disconnect()
 		e.Advance(5 * time.Second)
 		require.True(t, l.Holds(time.Second))
-		require.False(t, l.Holds(5*time.Second))
+		require.False(t, l.Holds(5*time.Second), "renewed while etcd does not answer the node")
 		e.Reconnect()
 		e.Advance(5 * time.Second)
 		require.True(t, l.Holds(6*time.Second))
