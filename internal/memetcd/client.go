@@ -105,7 +105,7 @@ func (s store) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOpti
 
 func (s store) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
 	return send(ctx, s.link, func(e *Etcd) (*pb.PutResponse, error) {
-		if err := cmp.Or(checkPut(r), e.leased(r), e.based(r)); err != nil { // not the order of a transaction
+		if err := cmp.Or(checkPut(r), e.puttable(r)); err != nil {
 			return nil, err
 		}
 		return e.put(r), nil

@@ -27,7 +27,8 @@ type Etcd struct {
 	news chan struct{}
 }
 
-// change is one version of a key, and the one before it; nil if the key did not exist.
+// change is one version of a key, and the one of the revision before it; nil if the key did not
+// exist then.
 type change struct{ now, before *mvccpb.KeyValue }
 
 // New returns an empty etcd.
@@ -85,8 +86,8 @@ func (e *Etcd) set(kv *mvccpb.KeyValue) (before *mvccpb.KeyValue) {
 	}
 	e.writing = true
 	kv.ModRevision = e.at()
+	e.log = append(e.log, change{kv, existing(e.versions[key], e.revision)})
 	e.versions[key] = append(e.versions[key], kv)
-	e.log = append(e.log, change{kv, before})
 	return before
 }
 

@@ -143,7 +143,7 @@ func (e *Etcd) possible(p plan) (err error) {
 		case *pb.RequestOp_RequestRange:
 			err = e.future(op.RequestRange)
 		case *pb.RequestOp_RequestPut:
-			err = cmp.Or(e.based(op.RequestPut), e.leased(op.RequestPut))
+			err = e.puttable(op.RequestPut)
 		case *pb.RequestOp_RequestTxn:
 			err = e.possible(p.inner[i])
 		}

@@ -18,18 +18,13 @@ func checkPut(r *pb.PutRequest) error {
 	return nil
 }
 
-// based refuses a put that keeps a part of a key that does not exist.
-func (e *Etcd) based(r *pb.PutRequest) error {
-	if (r.IgnoreValue || r.IgnoreLease) && e.newest(string(r.Key)) == nil {
-		return rpctypes.ErrGRPCKeyNotFound
-	}
-	return nil
-}
-
-// leased refuses a put with a lease that does not exist.
-func (e *Etcd) leased(r *pb.PutRequest) error {
-	if r.Lease != 0 && e.leases[r.Lease] == nil {
+// puttable refuses a put that needs a lease or a key that does not exist.
+func (e *Etcd) puttable(r *pb.PutRequest) error {
+	switch {
+	case r.Lease != 0 && e.leases[r.Lease] == nil:
 		return rpctypes.ErrGRPCLeaseNotFound
+	case (r.IgnoreValue || r.IgnoreLease) && e.newest(string(r.Key)) == nil:
+		return rpctypes.ErrGRPCKeyNotFound
 	}
 	return nil
 }
