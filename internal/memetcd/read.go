@@ -61,6 +61,10 @@ func (e *Etcd) get(r *pb.RangeRequest) *pb.RangeResponse {
 	if r.CountOnly {
 		return resp
 	}
+	bounded := r.MinModRevision != 0 || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0
+	if r.SortOrder == pb.RangeRequest_NONE && !bounded && r.Limit > 0 && int64(len(kvs)) > r.Limit {
+		kvs = kvs[:r.Limit+1] // as etcd, which without an order sorts only these
+	}
 	kvs = slices.DeleteFunc(kvs, func(kv *mvccpb.KeyValue) bool {
 		return outside(kv.ModRevision, r.MinModRevision, r.MaxModRevision) || outside(kv.CreateRevision, r.MinCreateRevision, r.MaxCreateRevision)
 	})

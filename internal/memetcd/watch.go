@@ -134,7 +134,7 @@ func (s *watch) changes(log []change) (events []*clientv3.Event) {
 		if deleted {
 			event.Type = clientv3.EventTypeDelete
 		}
-		if s.before {
+		if s.before && c.now.CreateRevision < c.now.ModRevision { // it was not created by this change
 			event.PrevKv = clone(c.before)
 		}
 		events = append(events, event)
