@@ -32,6 +32,7 @@
 // Optional packages are
 //
 //	fence     tokens on HTTP and gRPC, for stores outside etcd that refuse older ones
+//	electortest  tests of a program's lead function, against an election in memory
 //	hooks     several hooks as one, and a logger; metrics (Prometheus) and
 //	          traces (OpenTelemetry) are modules of their own
 //	compat/concurrency  etcd's concurrency API by this protocol: a program changes one import

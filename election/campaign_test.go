@@ -15,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -136,7 +137,7 @@ func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 				if !resp.Created {
 					continue
 				}
-				etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
+				memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
 			}
 			select {
 			case out <- resp:

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"testing"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -19,14 +18,4 @@ func RefusedWatch(t testing.TB, reason error) clientv3.WatchResponse {
 	}
 	field.SetString(reason.Error())
 	return resp
-}
-
-// SetHeader sets the header of a response, which is a pointer, or a value with clients before 3.7.
-func SetHeader(resp *clientv3.WatchResponse, to *etcdserverpb.ResponseHeader) {
-	switch header := any(&resp.Header).(type) {
-	case **etcdserverpb.ResponseHeader:
-		*header = to
-	case *etcdserverpb.ResponseHeader:
-		header.MemberId, header.Revision = to.MemberId, to.Revision
-	}
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 )
 
 // TestRegression16NoStartRevision: the watch has no start revision and requires a member with a
@@ -92,7 +92,7 @@ func TestHeaders(t *testing.T) {
 		o := s.place(t, 10)
 		s.told()
 		resp := clientv3.WatchResponse{Events: []*clientv3.Event{putEvent(kv("k/a", 11, 11)), deleteEvent("k/a", 12)}}
-		etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12})
+		memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12})
 		o.ch <- resp
 		require.Equal(t, []string{"member 7 at 12", "change 11 with 1", "change 12 with 1"}, s.told())
 		ended(t, result, cancel)

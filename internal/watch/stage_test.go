@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -138,7 +138,7 @@ func start[T any](f func() T) <-chan T {
 // created confirms the watch at a revision.
 func (o *opening) created(revision int64) {
 	resp := clientv3.WatchResponse{Created: true}
-	etcdtest.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: revision})
+	memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: revision})
 	o.ch <- resp
 }
 

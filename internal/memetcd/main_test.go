@@ -1,0 +1,9 @@
+package memetcd_test
+
+import (
+	"testing"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
