@@ -61,7 +61,9 @@ func TestSessionsPayForIt(t *testing.T) {
 	require.NoError(t, err)
 	renewed := make(chan struct{}, 100)
 	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: client, Options: lease.Options{
-		TTL: time.Minute, Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: 50 * time.Millisecond, Timeout: 5 * time.Second} },
+		TTL: time.Minute, Renewal: func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: 50 * time.Millisecond, Timeout: 5 * time.Second}
+		},
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
 			select {
 			case renewed <- struct{}{}:
