@@ -86,7 +86,7 @@ func TestWhichMembersAreAdded(t *testing.T) {
 					}
 				}
 			}
-			require.Equal(t, want, s.client.Endpoints())
+			require.Equal(t, want, s.client.Endpoints(), "which URLs became endpoints")
 		})
 	}
 }
