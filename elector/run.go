@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/endpoints"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -76,9 +77,19 @@ func Run(ctx context.Context, client *clientv3.Client, election string, lead fun
 }
 
 // Dial connects to etcd with the settings that leases need. It sets the fields of cfg that are not
-// set: keepalives, so that a dead connection is noticed in time, and a logger for errors only,
-// because etcd's client logs a warning for each refused request, including those that are repeated.
-// It sends nothing, unless there is a user to log in. The caller closes the client.
+// set: keepalives, so that a dead connection is noticed in time; a logger for errors only, because
+// etcd's client logs a warning for each refused request, including those that are repeated; and, by
+// a dial option that those of cfg override, pauses between attempts to connect of at most a second,
+// where gRPC's grow to two minutes. It sends nothing, unless there is a user to log in. The caller
+// closes the client.
+//
+// The client follows etcd's members until it is closed, on one goroutine, so that they can be
+// replaced while the program runs. Its endpoints are those of cfg, which are never removed, and a
+// client URL of each other voting member, once that URL has answered as that member. Lists of the
+// members arrive with the renewals of a session. Without one the client requests the list every
+// AutoSyncInterval, 0 means 30 s, and, after failed requests, every tenth of that. A negative
+// interval disables this; set it if the endpoints are proxies that the client must not bypass. Sync
+// and SetEndpoints may be called at any time. They set the endpoints that are kept.
 func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
 	if cfg.DialKeepAliveTime == 0 {
 		cfg.DialKeepAliveTime = 10 * time.Second // the shortest that gRPC clients accept
@@ -93,5 +104,5 @@ func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
 		}
 		cfg.Logger = logger
 	}
-	return clientv3.New(cfg)
+	return endpoints.Dial(cfg)
 }

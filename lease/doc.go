@@ -87,6 +87,9 @@
 //
 // # The client
 //
+// Use elector.Dial. Its clients have all of the settings below, and follow etcd's members when these
+// are replaced. For a client made otherwise:
+//
 // A session is as fast as its client. Without keepalives the client does not detect a connection on
 // which nothing arrives any more: set DialKeepAliveTime and DialKeepAliveTimeout in clientv3.Config
 // (gRPC takes no less than 10 s for the former). The session works without them because it bounds
@@ -99,15 +102,22 @@
 //
 //	Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 //
-// After failures gRPC waits up to 120 s before it connects again, longer than most TTLs. So after
-// each failed attempt of its own a session has a *clientv3.Client connect at once; the pauses are
-// then those of Config.Backoff. For clients of other kinds set grpc.WithConnectParams with a
-// MaxDelay of a second or two in clientv3.Config.DialOptions.
+// After failures gRPC waits up to 120 s before it connects again, longer than most TTLs. If a
+// *clientv3.Client has no connection at two failed attempts in a row, a session has it connect at
+// once; the pauses are then those of Config.Backoff. While one of its connections still works, or
+// seems to, the pauses to the other members are gRPC's. To avoid that, and for clients of other
+// kinds, set grpc.WithConnectParams with a MaxDelay of a second in clientv3.Config.DialOptions.
 //
-// Leave AutoSyncInterval of such a client at 0, and call neither Sync nor SetEndpoints while
-// sessions, candidates or observers use it. To connect at once gRPC iterates over its connections
-// without its lock (ClientConn.ResetConnectBackoff, up to 1.85 at least), and endpoints that are
-// added or removed at that moment end the process: "concurrent map iteration and map write". If
-// endpoints must change, make a new client, or set Config.Lease to a client of another kind, such
-// as a struct in which the *clientv3.Client is embedded.
+// # Endpoints that change
+//
+// The endpoints of a client from elector.Dial may change at any time, by SetEndpoints, Sync or the
+// client itself.
+//
+// With any other *clientv3.Client one case is left in which the process can crash ("concurrent map
+// iteration and map write"): the program calls SetEndpoints while the client has no connection, in
+// the microseconds in which a session has it connect at once (ClientConn.ResetConnectBackoff of
+// gRPC, up to 1.85 at least, iterates over its connections without its lock). Sync and
+// AutoSyncInterval change endpoints only after etcd has answered, when a session does not do that.
+// They replace the endpoints by all URLs of the members, including those that cannot be reached from
+// here. Decision 0033 in docs/decisions has the details.
 package lease

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -189,10 +190,11 @@ func (c *Cluster) Defragment(ctx context.Context) error {
 // Admin returns the cluster's own client of member m, or of all members for nil. All callers share
 // it. It is closed with the cluster and must not be closed by a caller.
 func (c *Cluster) Admin(m *Member) (*clientv3.Client, error) {
-	name, eps := "", c.Endpoints()
+	eps := c.Endpoints()
 	if m != nil {
-		name, eps = m.Name, []string{m.Endpoint}
+		eps = []string{m.Endpoint}
 	}
+	name := strings.Join(eps, " ") // the endpoints change with ReplaceElsewhere
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

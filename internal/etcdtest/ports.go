@@ -51,6 +51,11 @@ func reservePorts(n int) (*reservedPorts, error) {
 	return nil, errors.New("etcdtest: no free ports on 127.0.0.1")
 }
 
+// join makes r hold the ports of other as well.
+func (r *reservedPorts) join(other *reservedPorts) {
+	r.ports, r.claim = append(r.ports, other.ports...), append(r.claim, other.claim...)
+}
+
 func (r *reservedPorts) release() {
 	for _, l := range r.claim {
 		_ = l.Close() // it has accepted no connection

@@ -16,8 +16,28 @@ import (
 // data. It blocks until the new member serves requests with the data of the others, or ctx ends. It
 // needs a majority of the other members; on an error the member is dead, and Replace may be tried
 // again.
-func (c *Cluster) Replace(ctx context.Context, i int) error {
+func (c *Cluster) Replace(ctx context.Context, i int) error { return c.replace(ctx, c.members[i]) }
+
+// ReplaceElsewhere is Replace by a member with another client URL, on a new port: Member.Endpoint
+// and Endpoints change, and nothing listens at the old URL any more. No other goroutine may use the
+// cluster meanwhile; clients that exist keep the endpoints that they have.
+func (c *Cluster) ReplaceElsewhere(ctx context.Context, i int) error {
 	m := c.members[i]
+	if m.running() != nil {
+		if err := m.Kill(); err != nil {
+			return err
+		}
+	}
+	more, err := reservePorts(1)
+	if err != nil {
+		return err
+	}
+	c.ports.join(more)
+	m.Endpoint = fmt.Sprintf("http://127.0.0.1:%d", more.ports[0])
+	return c.replace(ctx, m)
+}
+
+func (c *Cluster) replace(ctx context.Context, m *Member) error {
 	if m.running() != nil {
 		if err := m.Kill(); err != nil {
 			return err

@@ -43,12 +43,12 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 		args string
 		want connect.Flags
 	}{
-		{"", "", connect.Flags{Endpoints: []string{"127.0.0.1:2379"}, DialTimeout: 2 * time.Second, CommandTimeout: 5 * time.Second}},
+		{"", "", connect.Flags{FollowMembers: true, Endpoints: []string{"127.0.0.1:2379"}, DialTimeout: 2 * time.Second, CommandTimeout: 5 * time.Second}},
 		{
 			"ETCDCTL_ENDPOINTS=a:1, b:2|ETCDCTL_DIAL_TIMEOUT=7s|ETCDCTL_USER=root:se:cret|ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true|ETCDCTL_CACERT=ca|ETCDCTL_CERT=crt|ETCDCTL_KEY=key", "",
 			connect.Flags{
 				Endpoints: []string{"a:1", "b:2"}, DialTimeout: 7 * time.Second, CommandTimeout: 5 * time.Second,
-				User: "root", Password: "se:cret", CACert: "ca", Cert: "crt", Key: "key", SkipVerify: true,
+				User: "root", Password: "se:cret", CACert: "ca", Cert: "crt", Key: "key", SkipVerify: true, FollowMembers: true,
 			},
 		},
 		{
@@ -56,16 +56,16 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 			"ELDEST_ENDPOINTS=http://c:3|ELDEST_USER=eldest|ELDEST_PASSWORD=of eldest|ELDEST_NAMESPACE=/prod/", "",
 			connect.Flags{
 				Endpoints: []string{"http://c:3"}, DialTimeout: 7 * time.Second, CommandTimeout: 5 * time.Second,
-				User: "eldest", Password: "of eldest", CACert: "ca", Cert: "crt", Key: "key", SkipVerify: true, Namespace: "/prod/",
+				User: "eldest", Password: "of eldest", CACert: "ca", Cert: "crt", Key: "key", SkipVerify: true, Namespace: "/prod/", FollowMembers: true,
 			},
 		},
 		{
 			"", "--endpoints unix:///run/etcd --user me:too --dial-timeout=1s --namespace= --cacert= --cert= --key= --insecure-skip-tls-verify=false",
-			connect.Flags{Endpoints: []string{"unix:///run/etcd"}, DialTimeout: time.Second, CommandTimeout: 5 * time.Second, User: "me", Password: "too"},
+			connect.Flags{FollowMembers: true, Endpoints: []string{"unix:///run/etcd"}, DialTimeout: time.Second, CommandTimeout: 5 * time.Second, User: "me", Password: "too"},
 		},
 		{
 			// As in etcdctl.
-			"", "--endpoints h:1 --user a:b --password c --dial-timeout=1s --namespace= --cacert= --cert= --key= --insecure-skip-tls-verify=false",
+			"", "--endpoints h:1 --user a:b --password c --follow-members=false --dial-timeout=1s --namespace= --cacert= --cert= --key= --insecure-skip-tls-verify=false",
 			connect.Flags{Endpoints: []string{"h:1"}, DialTimeout: time.Second, CommandTimeout: 5 * time.Second, User: "a:b", Password: "c"},
 		},
 	} {

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/elector"
 )
 
 // How soon a connection that failed without an error is given up while requests are in flight. gRPC's
@@ -47,6 +49,9 @@ func (f *Flags) Config() (*clientv3.Config, error) {
 	// Errors are reported where they matter; a log of the client's attempts between the lines of the
 	// output is of no use.
 	cfg.Logger = zap.NewNop()
+	if !f.FollowMembers {
+		cfg.AutoSyncInterval = -1
+	}
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting(f.DialTimeout)),
 		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
@@ -56,7 +61,8 @@ func (f *Flags) Config() (*clientv3.Config, error) {
 
 // Dial makes a client for the resolved flags, within the namespace. Without a user it sends nothing
 // and does not fail if etcd is unavailable; with a user it logs in, which takes up to --dial-timeout.
-// ctx bounds the call, not the client: a leader that was asked to end still needs it.
+// ctx bounds the call, not the client: a leader that was asked to end still needs it. With
+// FollowMembers the client uses members that join etcd later.
 func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg, err := f.Config()
 	if err != nil {
@@ -68,7 +74,7 @@ func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Cl
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
 	cfg.Context = life
-	client, err := clientv3.New(*cfg)
+	client, err := elector.Dial(*cfg)
 	if !detach() && err == nil {
 		_ = client.Close()
 		err = context.Cause(ctx)

@@ -28,6 +28,8 @@ type Flags struct {
 	// DialTimeout bounds one attempt to connect and log in, CommandTimeout a command that sends one
 	// query, and the clean-up of one that was asked to end. Invariant: both > 0.
 	DialTimeout, CommandTimeout time.Duration
+	// FollowMembers adds etcd's members to the endpoints; see elector.Dial.
+	FollowMembers bool
 	// Namespace is "" or ends in '/'. Keys are read, shown and accepted without it.
 	Namespace string
 
@@ -43,7 +45,7 @@ type Flags struct {
 // FlagNames are the flags that the environment can set.
 var FlagNames = []string{
 	"endpoints", "cacert", "cert", "key", "insecure-skip-tls-verify",
-	"user", "password", "dial-timeout", "command-timeout", "namespace",
+	"user", "password", "dial-timeout", "command-timeout", "namespace", "follow-members",
 }
 
 // EnvPrefixes are tried in this order. etcdctl's come second, so that a shell can point eldest to
@@ -73,6 +75,7 @@ func AddFlags(cmd *cobra.Command) *Flags {
 	fl.StringVar(&f.Password, "password", "", "the password of --user, which is then only the name")
 	fl.DurationVar(&f.DialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.CommandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
+	fl.BoolVar(&f.FollowMembers, "follow-members", true, "also use members of etcd that are not in --endpoints, such as new ones")
 	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'")
 	return f
 }
