@@ -2,13 +2,13 @@ package resolver
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/grpc/attributes"
 	grpcresolver "google.golang.org/grpc/resolver"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // publisher updates one client connection with the leader's address. It belongs to one goroutine.
@@ -70,17 +70,8 @@ func (p *publisher) unknown(reason error) {
 }
 
 func (p *publisher) failed(err error) error {
-	return &eldest.OpError{Op: "resolve", Election: p.election, Err: opaque{err}}
+	return &eldest.OpError{Op: "resolve", Election: p.election, Err: rpcerr.Opaque(err)}
 }
-
-// opaque is an error of which gRPC sees only the text. If a reason had a gRPC status of its own,
-// gRPC would use it as the status of the call, and would fail even calls that wait.
-type opaque struct{ reason error }
-
-func (o opaque) Error() string { return o.reason.Error() }
-
-// Is makes errors.Is search the wrapped reason.
-func (o opaque) Is(target error) bool { return errors.Is(o.reason, target) }
 
 // following is a resolver that consists of one goroutine.
 type following struct {

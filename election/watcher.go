@@ -1,0 +1,181 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/watch"
+)
+
+// Watcher returns the candidate's watcher for use during this tenure: its watches end with the
+// tenure, so that code written for a plain clientv3.Watcher does not continue to serve from them.
+//
+// Each response is checked when it arrives from etcd: after the deadline of the tenure none is
+// passed on, not even before any timer has fired (as with Holds). When the tenure ends, for
+// whatever reason, responses that were not received yet are discarded. Each channel then has one
+// last response, and is closed; the channel's reader need not receive it. The response is Canceled,
+// and its Err wraps eldest.ErrNotLeading and the cause of the end. A tenure that is suspended has
+// ended (lease.Heartbeat): a resumed one needs new watches.
+//
+// Not guaranteed: that etcd has not elected another leader when a response is received. Its events
+// were true, and may be out of date; a write that depends on them needs the guard. A reader that is
+// paused after it has received a response continues with it; it can check Holds.
+//
+// Watch blocks until etcd has created the watch, ctx has ended, or the tenure has. In a tenure that
+// has ended it sends nothing, and the channel says so at once. When ctx ends while the tenure
+// holds, the channel is closed without a last response. Everything else (compaction, a closed
+// client, options) is as with the candidate's Watcher. A nil ctx is eldest.ErrInvalid, in the
+// channel's last response.
+//
+// RequestProgress asks for the progress of all watches of the client that have the same outgoing
+// metadata as ctx, as etcd's client does, unless the tenure has ended: then it returns that error.
+//
+// Close ends the watches of the returned Watcher, whose last response then wraps eldest.ErrClosed,
+// and waits for their goroutines. It does not close the candidate's Watcher, and is not required:
+// the watches end with the tenure as well. After it, Watch and RequestProgress return that error.
+//
+// Each watch has one goroutine. Close of the candidate waits for it.
+func (l *Leadership) Watcher() clientv3.Watcher {
+	w := &watcher{l: l}
+	w.open, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// watcher is the Watcher of a tenure.
+//
+// Invariant: running counts the goroutines of its watches, and so does the candidate's count. Both
+// grow only under the candidate's mutex, while the candidate and the watcher are open.
+type watcher struct {
+	l       *Leadership
+	open    context.Context // until Close
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// Watch watches during the tenure; see Leadership.Watcher.
+func (w *watcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	out := make(chan clientv3.WatchResponse, 1)
+	if err := w.refuses(ctx); err != nil {
+		w.close(out, err)
+		return out
+	}
+	watching, stop := w.within(ctx)
+	in := w.l.c.cfg.Watcher.Watch(watching, key, opts...)
+	if !w.start() {
+		stop()
+		w.close(out, w.over())
+		return out
+	}
+	go func() {
+		defer w.l.c.watches.Done()
+		defer w.running.Done()
+		defer stop()
+		w.pass(watching, in, out)
+	}()
+	return out
+}
+
+// pass passes responses on until ctx ends or etcd's watch does, and closes out.
+//
+// out has room for one response and no other sender, so there is always room for the last one once
+// the one before it, which has not been received yet, is discarded.
+func (w *watcher) pass(ctx context.Context, in clientv3.WatchChan, out chan clientv3.WatchResponse) {
+	for {
+		var resp clientv3.WatchResponse
+		more := false
+		select {
+		case resp, more = <-in:
+		case <-ctx.Done():
+		}
+		if err := w.over(); err != nil || !more {
+			w.close(out, err)
+			return
+		}
+		select {
+		case out <- resp:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// close closes a channel; if err is not nil, it is the only content.
+func (w *watcher) close(out chan clientv3.WatchResponse, err error) {
+	if err != nil {
+		select {
+		case <-out:
+		default:
+		}
+		out <- watch.Canceled(w.l.c.failed("guarded watch", rpcerr.Opaque(err)))
+	}
+	close(out)
+}
+
+// RequestProgress requests a progress notification; see Leadership.Watcher.
+func (w *watcher) RequestProgress(ctx context.Context) error {
+	err := w.refuses(ctx)
+	if err == nil {
+		asking, stop := w.within(ctx)
+		defer stop()
+		err = w.l.c.cfg.Watcher.RequestProgress(asking)
+		if ended := w.over(); err != nil && ended != nil {
+			err = ended
+		}
+	}
+	return w.l.c.failed("guarded progress request", err)
+}
+
+// Close ends the watches; see Leadership.Watcher.
+func (w *watcher) Close() error {
+	w.l.c.lock()
+	w.end()
+	w.l.c.unlock()
+	w.running.Wait()
+	return nil
+}
+
+// refuses returns why nothing must be sent, or nil.
+func (w *watcher) refuses(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	return w.over()
+}
+
+// over returns why the watches have ended, or nil. It reads the clock.
+func (w *watcher) over() error {
+	if err := w.l.alive(); err != nil {
+		return err
+	}
+	if w.open.Err() != nil {
+		return fmt.Errorf("%w: the guarded watcher", eldest.ErrClosed)
+	}
+	return nil
+}
+
+// within returns ctx, which also ends with the tenure and with Close.
+func (w *watcher) within(ctx context.Context) (context.Context, func()) {
+	within, end := w.l.leading(ctx)
+	detach := context.AfterFunc(w.open, end)
+	return within, func() {
+		detach()
+		end()
+	}
+}
+
+// start counts a goroutine, unless its watch has ended already.
+func (w *watcher) start() bool {
+	c := w.l.c
+	c.lock()
+	defer c.unlock()
+	if c.closed || w.open.Err() != nil {
+		return false
+	}
+	c.watches.Add(1)
+	w.running.Add(1)
+	return true
+}
