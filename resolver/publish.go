@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/grpc/attributes"
@@ -18,6 +19,7 @@ type publisher struct {
 	election   string
 	conn       grpcresolver.ClientConn
 	serverName func(identity.Identity) string
+	endpoints  map[string]string // see NodesConfig.Endpoints
 
 	newest    eldest.Token
 	published place
@@ -42,11 +44,11 @@ func (p *publisher) leads(token eldest.Token, id identity.Identity) bool {
 		return false
 	}
 	p.newest = token
-	if id.Address == "" {
+	at := place{token: token, address: cmp.Or(p.endpoints[id.NodeID], id.Address)}
+	if at.address == "" {
 		p.unknown(errNoAddress)
 		return true
 	}
-	at := place{token: token, address: id.Address}
 	if p.serverName != nil {
 		at.serverName = p.serverName(id)
 	}
@@ -71,6 +73,19 @@ func (p *publisher) unknown(reason error) {
 
 func (p *publisher) failed(err error) error {
 	return &eldest.OpError{Op: "resolve", Election: p.election, Err: rpcerr.Opaque(err)}
+}
+
+// checkEndpoints refuses endpoints that cannot be used. config is the name of their config.
+func checkEndpoints(config string, endpoints map[string]string) error {
+	for node, endpoint := range endpoints {
+		switch {
+		case node == "":
+			return invalid("%s.Endpoints has an endpoint %q without a node ID", config, endpoint)
+		case endpoint == "":
+			return invalid("%s.Endpoints has an empty endpoint for node %q", config, node)
+		}
+	}
+	return nil
 }
 
 // following is a resolver that consists of one goroutine.
