@@ -12,34 +12,36 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// Watcher returns the candidate's watcher for use during this tenure: its watches end with the
-// tenure, so that code written for a plain clientv3.Watcher does not continue to serve from them.
+// Watcher returns the candidate's watcher for this tenure: its watches end with the tenure. Code
+// written for a plain clientv3.Watcher can use it.
 //
-// Each response is checked when it arrives from etcd: after the deadline of the tenure none is
-// passed on, not even before any timer has fired (as with Holds). When the tenure ends, for
-// whatever reason, responses that were not received yet are discarded. Each channel then has one
-// last response, and is closed; the channel's reader need not receive it. The response is Canceled,
-// and its Err wraps eldest.ErrNotLeading and the cause of the end. A tenure that is suspended has
-// ended (lease.Heartbeat): a resumed one needs new watches.
+// Each response is checked against the clock when it arrives from etcd, as by Holds: one that
+// arrives after the deadline of the tenure is not delivered, also before any timer has fired. When
+// the tenure ends, for whatever reason, responses that were not received yet are discarded. Each
+// channel then has one last response and is closed, whether or not its reader receives. The last
+// response is Canceled, and its Err wraps eldest.ErrNotLeading and the cause of the end. A tenure
+// that is suspended (lease.Heartbeat) has ended; if it is resumed, it needs new watches.
 //
-// Not guaranteed: that etcd has not elected another leader when a response is received. Its events
-// were true, and may be out of date; a write that depends on them needs the guard. A reader that is
-// paused after it has received a response continues with it; it can check Holds.
+// Not guaranteed: that no other candidate leads when a response is received. etcd does not check it,
+// as it checks a guarded operation, and a removal of the key by another client is known only when
+// the event arrives. A write that depends on a response must be guarded. A reader that is paused
+// after it has received a response can check Holds.
 //
-// Watch blocks until etcd has created the watch, ctx has ended, or the tenure has. In a tenure that
-// has ended it sends nothing, and the channel says so at once. When ctx ends while the tenure
-// holds, the channel is closed without a last response. Everything else (compaction, a closed
-// client, options) is as with the candidate's Watcher. A nil ctx is eldest.ErrInvalid, in the
-// channel's last response.
+// Watch blocks until etcd has created the watch, ctx has ended, or the tenure has. After the tenure
+// it sends nothing, and the channel has the last response at once. When ctx ends during the tenure,
+// the channel is closed without a last response. Everything else (options, compaction, a closed
+// client) is as with the candidate's Watcher. A nil ctx is refused with eldest.ErrInvalid in the
+// last response.
 //
-// RequestProgress asks for the progress of all watches of the client that have the same outgoing
-// metadata as ctx, as etcd's client does, unless the tenure has ended: then it returns that error.
+// RequestProgress requests the progress of all watches of the client whose contexts have the same
+// outgoing metadata as ctx, as etcd's client does. After the tenure it sends nothing and returns the
+// error of a last response. It blocks as Watch does.
 //
-// Close ends the watches of the returned Watcher, whose last response then wraps eldest.ErrClosed,
-// and waits for their goroutines. It does not close the candidate's Watcher, and is not required:
-// the watches end with the tenure as well. After it, Watch and RequestProgress return that error.
+// Close ends the watches of the returned Watcher and waits for their goroutines; the last responses
+// wrap eldest.ErrClosed. Afterwards Watch and RequestProgress fail with that error. It does not
+// close the candidate's Watcher. It is not required: the watches end with the tenure as well.
 //
-// Each watch has one goroutine. Close of the candidate waits for it.
+// Each watch has one goroutine, for which the candidate's Close waits.
 func (l *Leadership) Watcher() clientv3.Watcher {
 	w := &watcher{l: l}
 	w.open, w.end = context.WithCancel(context.Background())
