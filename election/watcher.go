@@ -24,8 +24,9 @@ import (
 //
 // Not guaranteed: that no other candidate leads when a response is received. etcd does not check it,
 // as it checks a guarded operation, and a removal of the key by another client is known only when
-// the event arrives. A write that depends on a response must be guarded. A reader that is paused
-// after it has received a response can check Holds.
+// the event arrives. A write that depends on a response must be guarded. A response that
+// arrived in time may be received at the very end of the tenure, or right after a pause of the
+// process: its reader can check Holds.
 //
 // Watch blocks until etcd has created the watch, ctx has ended, or the tenure has. After the tenure
 // it sends nothing, and the channel has the last response at once. When ctx ends during the tenure,
