@@ -79,5 +79,5 @@
 // concurrency package, etcdctl elect or the v3election service can be candidates in the same
 // election. Their candidates do not have these guarantees: one of them may continue as leader after
 // its key was deleted. The guard still refuses every write that such a leader sends through a
-// guard, and no other write.
+// guard, and no other write. docs/interop.md has the details and the tests.
 package eldest

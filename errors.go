@@ -48,9 +48,9 @@ var (
 	ErrCampaigning = errors.New("already campaigning")
 	// ErrLeading is returned for a campaign of a candidate that already leads.
 	ErrLeading = errors.New("already leading")
-	// ErrStuck is returned when a lead function did not return although its context
+	// ErrStuck is returned when a lead or standby function did not return although its context
 	// had ended.
-	ErrStuck = errors.New("the lead function did not return after its context ended")
+	ErrStuck = errors.New("the function did not return after its context ended")
 	// ErrUnresponsive is the reason why a session with a liveness probe is not renewed or not
 	// opened: the application has stopped calling lease.Liveness.Beat.
 	ErrUnresponsive = errors.New("the application was unresponsive")

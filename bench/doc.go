@@ -1,6 +1,7 @@
 // Package bench measures what an election on etcd costs: hand-over, failover, the notification of
-// observers, queues and memory, for Eldest and for other contenders in one run. The command "eldest
-// bench" runs it, and so do the Go benchmarks of this package.
+// observers, queues and memory, for Eldest and for other contenders in one run; and what a call of a
+// leader-elected service costs. The command "eldest bench" runs it, and so do the Go benchmarks of
+// this package.
 //
 // # Method
 //
@@ -13,6 +14,9 @@
 //
 // A watch of the benchmark itself (monitor) shows whether a candidate is queued. It uses a client
 // of its own and is the same for all contenders.
+//
+// The contenders of the scenario forwarding are three ways to a service (package echo), which runs in
+// this process for as long as the run. The handler counts the calls of each way.
 //
 // # Hosts
 //

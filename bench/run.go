@@ -12,6 +12,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/bench/echo"
 )
 
 const (
@@ -34,9 +36,9 @@ var errAllFailed = errors.New("all turns failed, round after round")
 // Run measures one scenario and blocks until it is done, or ctx ends; in that case it returns the
 // results so far in the report, together with the error. Errors that wrap ErrInvalid are returned
 // before any request is sent. Turns that fail are part of the report and cause no error; the run
-// ends with an error when the cluster does not answer any more, when a worker has ended, and when
-// all turns fail in consecutive rounds. The clean-up after the end of ctx takes at most five
-// seconds.
+// ends with an error when the cluster does not answer any more, when a worker has ended, when all
+// turns fail in consecutive rounds, and when a call took another way than the one that is measured.
+// The clean-up after the end of ctx takes at most five seconds.
 func Run(ctx context.Context, site Site, name string, o Options) (*Report, error) {
 	s, err := Named(name)
 	if err != nil {
@@ -259,6 +261,8 @@ func (r *run) interleave(p point, measure func(t *turn)) error {
 			switch {
 			case r.ctx.Err() != nil:
 				return context.Cause(r.ctx)
+			case errors.Is(err, echo.ErrOtherWay):
+				return err // earlier turns may have measured something else as well
 			case errors.Is(err, errors.ErrUnsupported):
 				unsupported[name] = true
 				t.note("left out: %v", err)

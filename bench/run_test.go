@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/bench/echo"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -23,13 +24,15 @@ func TestOptions(t *testing.T) {
 		scenario string
 		options  Options
 	}{
-		"a fraction of a second":     {"crash", Options{TTLs: []time.Duration{1500 * time.Millisecond}}},
-		"no successor":               {"drain", Options{Sizes: []int{1}}},
-		"a load that no etcd takes":  {"handover", Options{Load: 2_000_000_000}},
-		"sizes that mean nothing":    {"guard", Options{Sizes: []int{5}}},
-		"TTLs that mean nothing":     {"guard", Options{TTLs: []time.Duration{time.Second}}},
-		"a contender without a name": {"guard", Options{Contenders: []string{"nobody"}}},
-		"an unknown scenario":        {"nothing", Options{}},
+		"a fraction of a second":      {"crash", Options{TTLs: []time.Duration{1500 * time.Millisecond}}},
+		"no successor":                {"drain", Options{Sizes: []int{1}}},
+		"a load that no etcd takes":   {"handover", Options{Load: 2_000_000_000}},
+		"sizes that mean nothing":     {"guard", Options{Sizes: []int{5}}},
+		"TTLs that mean nothing":      {"guard", Options{TTLs: []time.Duration{time.Second}}},
+		"a contender without a name":  {"guard", Options{Contenders: []string{"nobody"}}},
+		"another's contender":         {"forwarding", Options{Contenders: []string{contender.Eldest}}},
+		"processes that mean nothing": {"forwarding", Options{Processes: 2}},
+		"an unknown scenario":         {"nothing", Options{}},
 	} {
 		_, err := Run(testContext(t), site, o.scenario, o.options)
 		require.ErrorIs(t, err, ErrInvalid, name)
@@ -38,6 +41,9 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"herd", "floor"}, o.Contenders)
 	require.Equal(t, []int{9}, o.Sizes)
+	o, err = forwarding.complete(Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{echo.Direct, echo.Forwarded, echo.Plain}, o.Contenders)
 
 	// A scenario that needs processes is refused where none can be started.
 	site = Site{Client: siteOf(etcdtest.Shared(t)).Client}

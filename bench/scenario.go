@@ -21,6 +21,11 @@ type Scenario struct {
 	// Defaults replace options that are not set. Options whose default is empty have no
 	// meaning in the scenario.
 	Defaults Options
+	// Contenders are its own contenders, in the order in which they take turns; none means those of
+	// package contender.
+	Contenders []Term
+	// InProcess means that everything runs in this process: Options.Processes has no meaning.
+	InProcess bool
 	// Regimes and Metrics explain the words in its results.
 	Regimes, Metrics []Term
 	// least is the smallest size that makes sense, 0 for any.
@@ -29,10 +34,11 @@ type Scenario struct {
 	measure func(r *run)
 }
 
-// Term is a regime or a metric of a scenario.
+// Term is a contender, a regime or a metric of a scenario.
 type Term struct {
 	Name string `json:"name"`
-	// Text is one line: between which events the metric is counted, or what the regime is.
+	// Text is one line: between which events the metric is counted, or what the regime or the
+	// contender is.
 	Text string `json:"text"`
 	// Better is the good direction of a metric: Lower, Higher, or "" for neither.
 	Better string `json:"better,omitempty"`
@@ -81,19 +87,19 @@ type Progress struct {
 
 // Scenarios returns all scenarios, by name.
 func Scenarios() []Scenario {
-	return []Scenario{crash, cut, drain, fanout, footprint, guard, handover, heartbeats, herd, join, sessions, suspensions}
+	return []Scenario{crash, cut, drain, fanout, footprint, forwarding, guard, handover, heartbeats, herd, join, sessions, standby, suspensions}
 }
 
 // Named returns the scenario of that name.
 func Named(name string) (Scenario, error) {
-	var names []string
+	var all []string
 	for _, s := range Scenarios() {
 		if s.Name == name {
 			return s, nil
 		}
-		names = append(names, s.Name)
+		all = append(all, s.Name)
 	}
-	return Scenario{}, fmt.Errorf("%w: no scenario %q; there are %s", ErrInvalid, name, strings.Join(names, ", "))
+	return Scenario{}, fmt.Errorf("%w: no scenario %q; there are %s", ErrInvalid, name, strings.Join(all, ", "))
 }
 
 // complete returns the options with the scenario's defaults, or an error that wraps
@@ -102,7 +108,7 @@ func (s Scenario) complete(o Options) (Options, error) {
 	d := s.Defaults
 	o.Rounds, o.Warmup = cmp.Or(o.Rounds, d.Rounds), max(0, cmp.Or(o.Warmup, d.Warmup))
 	o.Load, o.Processes = cmp.Or(o.Load, d.Load), cmp.Or(o.Processes, d.Processes)
-	o.Contenders = unique(o.Contenders, d.Contenders, usual)
+	o.Contenders = unique(o.Contenders, d.Contenders, names(s.Contenders), usual)
 	o.Sizes, o.TTLs = unique(o.Sizes, d.Sizes), unique(o.TTLs, d.TTLs)
 	o.For = cmp.Or(o.For, d.For)
 	return o, s.Check(o)
@@ -123,6 +129,14 @@ func unique[T comparable](lists ...[]T) (once []T) {
 	return once
 }
 
+// names returns the names of the terms.
+func names(terms []Term) (all []string) {
+	for _, t := range terms {
+		all = append(all, t.Name)
+	}
+	return all
+}
+
 // maxProcesses is more workers than one machine can run beside etcd.
 const maxProcesses = 1000
 
@@ -137,6 +151,8 @@ func (s Scenario) Check(o Options) error {
 		why = fmt.Sprintf("--load %d: want 0 to %d writes a second", o.Load, maxLoad)
 	case o.Processes < 0:
 		why = fmt.Sprintf("--processes %d: want 0 or more", o.Processes)
+	case o.Processes > 0 && s.InProcess:
+		why = "it has no other processes"
 	case o.Processes > maxProcesses:
 		why = fmt.Sprintf("--processes %d: want at most %d", o.Processes, maxProcesses)
 	case len(o.Sizes) > 0 && len(s.Defaults.Sizes) == 0:
@@ -149,13 +165,17 @@ func (s Scenario) Check(o Options) error {
 		why = "its turns have no length"
 	}
 	for _, name := range o.Regimes {
-		if !slices.ContainsFunc(s.Regimes, func(t Term) bool { return t.Name == name }) {
+		if !slices.Contains(names(s.Regimes), name) {
 			why = fmt.Sprintf("no regime %q", name)
 		}
 	}
 	for _, name := range o.Contenders {
-		if _, err := contender.Named(name); err != nil {
-			why = err.Error()
+		if own := names(s.Contenders); len(own) == 0 {
+			if _, err := contender.Named(name); err != nil {
+				why = err.Error()
+			}
+		} else if !slices.Contains(own, name) {
+			why = fmt.Sprintf("no contender %q; there are %s", name, strings.Join(own, ", "))
 		}
 	}
 	for _, n := range o.Sizes {

@@ -27,7 +27,7 @@ func measure(t *testing.T, name string, o Options) measured {
 	ctx, cluster := testContext(t), etcdtest.Start(t, etcdtest.Config{})
 	s, err := Named(name)
 	require.NoError(t, err)
-	if o.Contenders == nil && s.Defaults.Contenders == nil {
+	if o.Contenders == nil && s.Defaults.Contenders == nil && s.Contenders == nil {
 		o.Contenders = contender.Names()
 	}
 	report, err := Run(ctx, siteOf(cluster), name, o)
@@ -422,4 +422,16 @@ func TestLoad(t *testing.T) {
 	written := r.report.Setup.Written["loaded"]
 	require.Positive(t, written.PerSecond)
 	require.Zero(t, written.Failed)
+}
+
+func TestStandby(t *testing.T) {
+	t.Parallel()
+	m := measure(t, "standby", Options{Rounds: 2, Warmup: 1, Sizes: []int{1, 2}})
+	for _, regime := range standby.Regimes {
+		for _, n := range []int{1, 2} {
+			require.Positive(t, m.of("eldest", regime.Name, n, "lead").Min)
+			require.Greater(t, m.of("eldest", regime.Name, n, "answer").Min, m.of("eldest", regime.Name, n, "lead").Min)
+		}
+	}
+	require.Len(t, m.Results, 2*2*2)
 }

@@ -27,7 +27,7 @@ func newBacklog(maxCalls, maxBytes int) *backlog {
 }
 
 // callerOf identifies the caller of a call by its connection. A client with many connections counts
-// as many callers; Config.Listener bounds their number.
+// as many callers; Config.Listeners bound their number.
 func callerOf(ctx context.Context) any {
 	p, ok := grpcpeer.FromContext(ctx)
 	if !ok || p.Addr == nil || !reflect.TypeOf(p.Addr).Comparable() {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
-	"path/filepath"
-	"reflect"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,8 +20,12 @@ import (
 const (
 	// DefaultWait bounds the wait for a leader.
 	DefaultWait = 10 * time.Second
-	// DefaultGrace is how long a handler may take to give its own answer.
+	// DefaultDrain bounds the wait for unary calls before leadership is given up.
+	DefaultDrain = time.Second
+	// DefaultGrace is how long the calls of an ended tenure may take to be answered.
 	DefaultGrace = time.Second
+	// DefaultShutdown bounds the wait for calls at the end of Run.
+	DefaultShutdown = time.Second
 
 	// The following limits can be raised; a node then uses correspondingly more memory.
 
@@ -41,14 +43,17 @@ const (
 	DefaultMaxHeld = 64 << 20
 )
 
-// Config configures what is served and where, and the elector. Elector, Listener and Services are
+// Config configures what is served and where, and the elector. Elector, Listeners and Services are
 // required. New copies it.
 type Config struct {
-	// Elector configures the node as a candidate. An empty Address means the address of the
-	// listener, which other nodes must be able to dial.
+	// Elector configures the node as a candidate. An empty Address means the address of the first of
+	// Listeners that is not a Unix socket or, if all are, of the first one. Other nodes must be able
+	// to dial it.
 	Elector elector.Config
-	// Listener accepts the connections of callers and other nodes. Run closes it.
-	Listener net.Listener
+	// Listeners accept the connections of callers and other nodes, for example TLS connections over
+	// TCP, and connections in plain text over a Unix socket. All calls are treated alike. Run closes
+	// the listeners.
+	Listeners []Listener
 
 	// Services registers what the leader serves, anew for each tenure, so that no state of one
 	// tenure is visible in another. It is called at the beginning of a tenure and should be quick,
@@ -82,18 +87,21 @@ type Config struct {
 	// DefaultWait. A leader that crashed remains known until its lease expires: if Wait is longer
 	// than that, calls survive a failover.
 	Wait time.Duration
-	// Grace is how long a handler whose tenure was lost may take to give its own answer; how long a
-	// tenure that the node gives up itself is prolonged for its unary calls under way; how long the
-	// connection to a leader is kept after its tenure while calls are in flight there; and how long
-	// the server waits for calls at the end of Run. 0 means DefaultGrace.
+	// Drain is how long a node that gives up leadership itself waits, still leading, for its unary
+	// calls under way. 0 means DefaultDrain.
+	Drain time.Duration
+	// Grace is how long the calls of a tenure that has ended may take to be answered, by the handlers
+	// of this node and over its connections to the last leader. 0 means DefaultGrace.
 	Grace time.Duration
+	// Shutdown is how long Run waits at its end, after leadership was given up, for calls that are
+	// forwarded or wait, before it closes all connections. 0 means DefaultShutdown.
+	Shutdown time.Duration
 
-	// ServerCredentials are the credentials of the listener. nil means plain text.
-	ServerCredentials credentials.TransportCredentials
 	// PeerCredentials returns the credentials of connections to a leader. They should accept only
 	// that leader, whose certificate should name its node ID. crypto/tls accepts a wildcard
 	// certificate for every name that it covers, so nodes should not have one. nil means plain
-	// text, unless PeerOptions have credentials; with ServerCredentials one of the two must be set.
+	// text, unless PeerOptions have credentials. If any listener has credentials, one of the two must
+	// be set.
 	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
 	// PeerOptions are added to the options of connections to leaders. The size of a leader's
 	// answers has no limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it
@@ -108,6 +116,8 @@ type Config struct {
 	// all connections with tls.RequireAndVerifyClientCert. On other connections nil means that
 	// every hop is served and none is verified (see Forwarded). So set NodeCertificate with
 	// tls.VerifyClientCertIfGiven; otherwise a client without a certificate is served as well.
+	// NodeCertificate refuses every hop in plain text. Use it beside a Unix socket if nodes dial each
+	// other with TLS.
 	VerifyHop func(ctx context.Context, node string) error
 
 	// MaxMessage bounds each message that this node receives from a caller or another node, in
@@ -120,7 +130,7 @@ type Config struct {
 	MaxMetadata int
 	// MaxStreams bounds the calls that are under way on one connection; further ones wait at the
 	// sender. A follower forwards its calls on up to four connections, those of one caller on one
-	// of them. Use Listener to bound the number of connections. 0 means DefaultMaxStreams.
+	// of them. Use Listeners to bound the number of connections. 0 means DefaultMaxStreams.
 	MaxStreams int
 	// MaxWaiting bounds the calls that wait at this node for a leader, or for a connection to it.
 	// MaxHeld bounds the messages that are held for them, in bytes. Of either, one connection may
@@ -133,7 +143,7 @@ type Config struct {
 	// that are not decoded, and metadata without the hop (see Forwarded). They are not called for a
 	// call whose hop is refused, except for one of grpc.StreamInterceptor or grpc.UnaryInterceptor:
 	// gRPC calls it first, and it sees the call as a caller's. A codec and an unknown-service
-	// handler have no effect.
+	// handler have no effect, and grpc.Creds has none at listeners with Credentials.
 	ServerOptions []grpc.ServerOption
 	// Unary and Stream, if set, are called around the handlers of Services, at the leader, and
 	// around those of Reads, and see decoded messages.
@@ -150,19 +160,16 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case isNil(c.Listener):
-		return c, invalid("Config.Listener is nil")
 	case c.Services == nil:
 		return c, invalid("Config.Services is nil")
 	case (c.Reads == nil) != (c.ReadAge == nil):
 		return c, invalid("Config.Reads and Config.ReadAge must be set together: a copy of unknown age is not read")
-	case c.Wait < 0, c.Grace < 0:
-		return c, invalid("Config.Wait %v or Grace %v is negative", c.Wait, c.Grace)
+	case c.Wait < 0, c.Drain < 0, c.Grace < 0, c.Shutdown < 0:
+		return c, invalid("Config.Wait %v, Drain %v, Grace %v or Shutdown %v is negative", c.Wait, c.Drain, c.Grace, c.Shutdown)
 	}
-	if c.ServerCredentials != nil && c.PeerCredentials == nil {
-		if err := secured(c.PeerOptions); err != nil {
-			return c, invalid("Config.ServerCredentials is set, but Config.PeerCredentials is not, and Config.PeerOptions has no credentials: followers would call leaders in plain text (set insecure.NewCredentials() if this is intended): %v", err)
-		}
+	c.Listeners = slices.Clone(c.Listeners)
+	if err := c.checkListeners(); err != nil {
+		return c, err
 	}
 	for _, limit := range []struct {
 		name   string
@@ -181,13 +188,14 @@ func (c Config) withDefaults() (Config, error) {
 		*limit.is = cmp.Or(*limit.is, limit.normal)
 	}
 	if c.Elector.Address == "" {
-		address, err := reachable(c.Listener.Addr())
+		address, err := c.reachable()
 		if err != nil {
 			return c, err
 		}
 		c.Elector.Address = address
 	}
-	c.Wait, c.Grace = cmp.Or(c.Wait, DefaultWait), cmp.Or(c.Grace, DefaultGrace)
+	c.Wait, c.Drain = cmp.Or(c.Wait, DefaultWait), cmp.Or(c.Drain, DefaultDrain)
+	c.Grace, c.Shutdown = cmp.Or(c.Grace, DefaultGrace), cmp.Or(c.Shutdown, DefaultShutdown)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -195,31 +203,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.Elector.Logger = c.Logger
 	}
 	return c, nil
-}
-
-// reachable returns a listener's address in the form that gRPC dials.
-func reachable(addr net.Addr) (string, error) {
-	switch a := addr.(type) {
-	case *net.TCPAddr:
-		if a.IP.IsUnspecified() {
-			return "", invalid("Config.Elector.Address is empty, and other nodes cannot dial the address of Config.Listener, %v", addr)
-		}
-	case *net.UnixAddr:
-		if !filepath.IsAbs(a.Name) {
-			return "", invalid("Config.Elector.Address is empty, and the address of Config.Listener, %q, is not an absolute path", a.Name)
-		}
-		return "unix://" + a.Name, nil
-	}
-	return addr.String(), nil
-}
-
-// isNil reports whether l is nil or contains a nil pointer.
-func isNil(l net.Listener) bool {
-	if l == nil {
-		return true
-	}
-	v := reflect.ValueOf(l)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func invalid(format string, args ...any) error {

@@ -26,10 +26,10 @@ type Curator struct {
 	elector *elector.Elector
 	started atomic.Bool
 
-	// server is open in every state. The services that this node answers itself are registered with
-	// it (local). Every other call comes to receive, as frames, and its route decides whether it is
-	// served or forwarded.
-	server  *grpc.Server
+	// servers are open in every state. The services that this node answers itself are registered
+	// with them (local). Every other call comes to receive, as frames, and its route decides whether
+	// it is served or forwarded.
+	servers servers
 	local   *local
 	reads   reads
 	router  *router
@@ -43,14 +43,17 @@ type Curator struct {
 	// end.
 	answering context.Context
 	stopping  context.CancelFunc
+	// halted ends, by Stop, when calls are not waited for any more.
+	halted context.Context
+	halt   context.CancelFunc
 
 	// goroutines are those that outlive their call or belong to none: receives from callers whose
 	// calls have ended, the heartbeats, and the closing of connections.
 	goroutines sync.WaitGroup
 }
 
-// New makes a curator. It sends nothing and does not touch the listener. The error
-// wraps eldest.ErrInvalid.
+// New makes a curator. It sends nothing and does not touch the listeners. The error wraps
+// eldest.ErrInvalid.
 func New(cfg Config) (*Curator, error) {
 	c, err := build(cfg, defaultHeartbeat)
 	if err != nil {
@@ -76,12 +79,13 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 		return nil, invalid("the election name %q, which is sent to callers, is not UTF-8", cfg.Elector.Election)
 	}
 	c.answering, c.stopping = context.WithCancel(context.Background())
+	c.halted, c.halt = context.WithCancel(context.Background())
 	c.router = routing.New[map[string]*method](c.connector(beat))
-	c.server = grpc.NewServer(c.serverOptions()...)
+	c.servers = newServers(cfg.Listeners, c.serverOptions())
 	late := func(err error) {
 		cfg.Logger.Error("service not registered", "election", cfg.Elector.Election, "node", cfg.Elector.NodeID, "error", err)
 	}
-	c.local = newLocal(c.server, late)
+	c.local = newLocal(c.servers, late)
 	c.registerOwn(c.local)
 	if cfg.Local != nil {
 		cfg.Local(c.local)
@@ -109,9 +113,6 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(uint32(c.cfg.MaxMetadata)),
 		grpc.MaxConcurrentStreams(uint32(c.cfg.MaxStreams)),
 	}
-	if c.cfg.ServerCredentials != nil {
-		options = append(options, grpc.Creds(c.cfg.ServerCredentials))
-	}
 	options = append(options, hopReader{c.cfg.VerifyHop}.options()...)
 	options = append(options, c.cfg.ServerOptions...)
 	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
@@ -136,20 +137,21 @@ func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) 
 	}
 }
 
-// Run serves until ctx ends or the listener fails; then it returns an error that wraps ctx's cause
-// or the listener's error. Calls are accepted at once, and answered whichever node leads. What the
-// leader serves is registered by Config.Services, once for each tenure.
+// Run serves until ctx ends, Stop is called, or a listener fails; then it returns an error that
+// wraps ctx's cause, eldest.ErrClosed, or the listener's error. Calls are accepted at once, and
+// answered whichever node leads. What the leader serves is registered by Config.Services, once for
+// each tenure.
 //
 // When Run ends, it does the following, in this order:
 //
 //   - It begins no more calls here, and notifies the other nodes.
-//   - If this node leads, it waits for the unary calls of its tenure.
+//   - If this node leads, it waits for the unary calls of its tenure, for at most Config.Drain.
 //   - It gives up leadership, as elector.Elector.Withdraw describes it.
 //   - It accepts no more connections, and waits for calls that were forwarded, and for calls that wait
-//     for the next leader and are then forwarded to it.
-//   - It closes the server, and with it what is still in flight (Unavailable).
+//     for the next leader and are then forwarded to it, for at most Config.Shutdown.
+//   - It closes the servers, and with them what is still in flight (Unavailable).
 //
-// Both waits are bounded by Config.Grace. When Run has returned, nothing of it is left running,
+// Stop ends both waits. When Run has returned, nothing of it is left running,
 // except handlers and Config.Background that ignore their contexts: then Run returns after
 // Config.Elector.Drain, or a second more for services of Config.Local, and its error wraps
 // eldest.ErrStuck as well.
@@ -167,8 +169,7 @@ func (c *Curator) Run(ctx context.Context) error {
 }
 
 func (c *Curator) run(ctx context.Context) error {
-	served, stood := make(chan error, 1), make(chan error, 1)
-	go func() { served <- c.server.Serve(c.cfg.Listener) }()
+	failures, stood := c.servers.serve(c.cfg.Listeners), make(chan error, 1)
 	standing, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	go func() { stood <- c.elector.Run(standing, c.lead) }()
 	following, unfollow := context.WithCancel(context.Background())
@@ -181,16 +182,17 @@ func (c *Curator) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		cause = context.Cause(ctx)
-	case err := <-served:
-		cause = fmt.Errorf("the listener failed: %w", err)
+	case <-c.halted.Done():
+		cause = fmt.Errorf("%w: Stop was called", eldest.ErrClosed)
+	case cause = <-failures:
 	}
 	c.stopping()
 	reason := fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)
 	if t := c.router.Drain(reason); t != nil {
-		t.Drain(c.cfg.Grace)
+		t.Drain(c.halted, c.cfg.Drain)
 	}
 	_ = c.elector.Withdraw(standing, cause) // still follows the next leader, for the calls that wait
-	if err := c.close(c.cfg.Grace, reason); err != nil {
+	if err := c.close(c.cfg.Shutdown, reason); err != nil {
 		cause = fmt.Errorf("%w: %w", cause, err)
 	}
 	leave(cause)
@@ -199,27 +201,29 @@ func (c *Curator) run(ctx context.Context) error {
 	}
 	unfollow()
 	followers.Wait()
-	_ = c.cfg.Listener.Close() // the server has closed it, unless it never served
+	for _, l := range c.cfg.Listeners {
+		_ = l.Close() // its server has closed it, unless it never served
+	}
 	return cause
 }
 
-// close ends the server: gracefully within limit, then by force, after the calls that wait have
+// Stop makes Run end without waiting for calls: those in flight end (Unavailable). The order of the
+// steps stays the same: leadership is given up when the handlers, whose contexts have ended, have
+// returned. Config.Elector.Drain bounds the wait for them, and Config.Elector.Leave the request to
+// etcd. A program calls Stop at a second signal, for example, when ctx has ended at the first one.
+// Stop does not block, and may be called at any time, also before Run and several times.
+func (c *Curator) Stop() { c.halt() }
+
+// close ends the servers: gracefully within limit, then by force, after the calls that wait have
 // been refused. The connections to the leader are closed last, because calls are still in flight
 // there. The error is eldest.ErrStuck if handlers do not return although their calls have ended:
 // handlers of local services, or interceptors in front of all services.
 func (c *Curator) close(limit time.Duration, reason error) error {
-	stopped, forced := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		c.server.GracefulStop()
-	}()
-	over := within(limit, stopped)
+	stopped := c.servers.each((*grpc.Server).GracefulStop)
+	over := c.within(limit, stopped)
 	c.router.Stop(reason)
 	if !over && !within(answerTimeout, stopped) {
-		go func() {
-			defer close(forced)
-			c.server.Stop() // this waits for handlers as well
-		}()
+		forced := c.servers.each((*grpc.Server).Stop) // this waits for handlers as well
 		if !within(max(limit, handlerTimeout), forced) || !within(handlerTimeout, stopped) {
 			c.router.Disconnect(errStopped)
 			return fmt.Errorf("%w: a handler of a local service, or an interceptor, has not returned", eldest.ErrStuck)
@@ -235,6 +239,13 @@ const answerTimeout = 100 * time.Millisecond
 
 // handlerTimeout is how long handlers may take to return after their connections are closed.
 const handlerTimeout = time.Second
+
+// within reports whether done is closed in time, and before Stop is called.
+func (c *Curator) within(limit time.Duration, done <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(c.halted, limit)
+	defer cancel()
+	return retry.Wait(ctx, done) == nil
+}
 
 // within reports whether done is closed in time.
 func within(limit time.Duration, done <-chan struct{}) bool {
@@ -253,6 +264,13 @@ func (c *Curator) Status() elector.Status { return c.elector.Status() }
 
 // Watch returns a watch of the status; see elector.Elector.Watch.
 func (c *Curator) Watch() *elector.Watch { return c.elector.Watch() }
+
+// SetAddress replaces Config.Elector.Address, and the other nodes forward to the new address; see
+// elector.Elector.SetAddress. Calls under way over connections to the old address continue there, and
+// nodes dial the old address until they have received the new one. So keep both open for a while.
+func (c *Curator) SetAddress(ctx context.Context, address string) error {
+	return c.elector.SetAddress(ctx, address)
+}
 
 func failed(op, election string, err error) error {
 	if err == nil {

@@ -3,8 +3,8 @@
 // no leader is known the call waits for one.
 //
 //	c, err := curator.New(curator.Config{
-//		Elector:  elector.Config{Election: "orders", NodeID: "n1", Source: ...},
-//		Listener: listener,
+//		Elector:   elector.Config{Election: "orders", NodeID: "n1", Source: ...},
+//		Listeners: []curator.Listener{{Listener: listener}},
 //		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 //			orderspb.RegisterOrdersServer(r, orders.New(l)) // writes through l.Txn
 //			return nil
@@ -126,6 +126,11 @@
 //
 // # Connections
 //
+// A node accepts connections at all of Config.Listeners, each with its own credentials, and serves
+// the same at each of them. Other nodes dial one address, that of the leader's value or the one that
+// elector.Config.AddressOf returns. The address may change within a tenure (SetAddress): then calls go
+// to the new one, in the same tenure.
+//
 // A follower has up to four connections to the leader for calls. The calls of one caller share one
 // of them while any is in flight, so a caller that does not read its streams delays only itself.
 // One more connection is for a watch of the leader's health and, while calls are in flight, for a
@@ -133,5 +138,6 @@
 // connections are closed and the calls end (UNAVAILABLE). If grpc.MaxConcurrentStreams is 1 there
 // are no heartbeats, only gRPC's pings, which take 13 seconds. When another tenure becomes known,
 // the connections to the last leader are closed as soon as the calls there have ended, or after
-// Config.Grace.
+// Config.Grace. When another address of the leader becomes known, they are closed when the calls
+// there have ended.
 package curator

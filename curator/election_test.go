@@ -269,7 +269,7 @@ func TestServicesThatCannotBeServed(t *testing.T) {
 func TestListenerFails(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)
-	require.NoError(t, m.cfg.Listener.Close())
+	require.NoError(t, m.cfg.Listeners[0].Close())
 	err := etcdtest.Take(t, m.done, "the end of Run")
 	m.done <- err
 	require.ErrorIs(t, err, net.ErrClosed)

@@ -2,7 +2,6 @@ package curator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -56,19 +55,19 @@ func newNode(t testing.TB, id string, change ...func(*Config)) *node {
 func newNodeBeating(t testing.TB, beat heartbeat, id string, change ...func(*Config)) *node {
 	t.Helper()
 	cfg := Config{
-		Elector:  elector.Config{Election: "test", NodeID: id, Source: elector.Always(elector.Clients{})},
-		Listener: listen(t),
-		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		Elector:   elector.Config{Election: "test", NodeID: id, Source: elector.Always(elector.Clients{})},
+		Listeners: []Listener{{Listener: listen(t)}},
+		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	}
-	n := &node{t: t, address: cfg.Listener.Addr().String()}
+	n := &node{t: t, address: cfg.Listeners[0].Addr().String()}
 	for _, f := range change {
 		f(&cfg)
 	}
 	var err error
 	n.Curator, err = build(cfg, beat)
 	require.NoError(t, err)
-	served := asking(func() error { return n.server.Serve(cfg.Listener) })
-	if cfg.ServerCredentials == nil {
+	served := n.servers.serve(n.cfg.Listeners)
+	if n.cfg.Listeners[0].Credentials == nil {
 		n.conn = dialTo(t, n.address)
 	}
 	t.Cleanup(func() {
@@ -81,8 +80,8 @@ func newNodeBeating(t testing.TB, beat heartbeat, id string, change ...func(*Con
 			_ = n.conn.Close()
 		}
 		_ = n.close(10*time.Millisecond, errStopped)
-		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it had hardly begun to serve
-			require.NoError(t, err)
+		for len(served) > 0 { // it had hardly begun to serve
+			require.ErrorIs(t, <-served, grpc.ErrServerStopped)
 		}
 	})
 	return n
@@ -210,10 +209,15 @@ func everywhere(t *testing.T, s *script, test func(t *testing.T, n, leader *node
 // Changes of a node's configuration.
 
 func waits(d time.Duration) func(*Config) { return func(cfg *Config) { cfg.Wait = d } }
-func grace(d time.Duration) func(*Config) { return func(cfg *Config) { cfg.Grace = d } }
+func grace(d time.Duration) func(*Config) {
+	return func(cfg *Config) { cfg.Drain, cfg.Grace, cfg.Shutdown = d, d, d }
+}
 
 // patient waits as long as a test does.
-func patient(cfg *Config) { cfg.Wait, cfg.Grace = etcdtest.Patience, etcdtest.Patience }
+func patient(cfg *Config) {
+	cfg.Wait = etcdtest.Patience
+	grace(etcdtest.Patience)(cfg)
+}
 
 // intercept calls before for each stream of frames to an elected service that comes to the node.
 // Its error is the answer.

@@ -26,8 +26,8 @@ func node(client *clientv3.Client, id string, change ...func(*curator.Config)) (
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	cfg := curator.Config{
-		Elector:  elector.Config{Election: "shop", NodeID: id, Source: elector.Always(elector.Client(client))},
-		Listener: listener,
+		Elector:   elector.Config{Election: "shop", NodeID: id, Source: elector.Always(elector.Client(client))},
+		Listeners: []curator.Listener{{Listener: listener}},
 		// A service for each tenure, which writes and reads through the tenure's guard.
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)

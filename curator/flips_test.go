@@ -35,7 +35,7 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 	f := &flipping{t: t}
 	var told [2]events
 	pool := newBuffers()
-	short := func(cfg *Config) { cfg.Wait, cfg.Grace = 5*time.Millisecond, time.Millisecond }
+	short := func(cfg *Config) { cfg.Wait = 5 * time.Millisecond; grace(time.Millisecond)(cfg) }
 	nodes := [2]*node{newNode(t, "a", short, told[0].hooks, pool.join), newNode(t, "b", short, told[1].hooks, pool.join)}
 	ctx, stop := context.WithCancel(context.Background())
 	var callers sync.WaitGroup

@@ -23,7 +23,7 @@ var errNotBegun = errors.New("the call has not begun")
 var errEnded = status.Error(codes.Internal, "eldest: the goroutine of the handler ended before the handler returned")
 
 // serve runs the call here, as the leader. It blocks until the handler has returned, or the tenure
-// has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended before the
+// has ended and Config.Grace has passed, or Stop was called. The error is errNotBegun if the tenure ended before the
 // call had begun; then everything that the caller sent can be received again.
 //
 // A stream has begun when its handler is called. A unary call has begun when its handler has the
@@ -102,6 +102,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 		case out := <-ended:
 			return v.result(c, t, out)
 		case <-time.After(v.cfg.Grace):
+		case <-v.halted.Done():
 		}
 	}
 	close(abandoned)

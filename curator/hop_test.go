@@ -63,7 +63,7 @@ func (a *authority) mutual(id string) func(*Config) {
 func (a *authority) asking(id string, callers tls.ClientAuthType) func(*Config) {
 	own := a.Issue(id)
 	return func(cfg *Config) {
-		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, callers))
+		cfg.Listeners[0].Credentials = credentials.NewTLS(a.Server(own, callers))
 		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.as(l.NodeID, own) }
 	}
 }
@@ -153,8 +153,8 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
 	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})
 	cfg := Config{
-		Listener: listen(t), Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
-		ServerCredentials: secure,
+		Listeners: []Listener{{listen(t), secure}},
+		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	}
 	for _, options := range [][]grpc.DialOption{nil, {unrelated}} {
 		require.Error(t, secured(options), "an option that says nothing of it")
@@ -238,7 +238,7 @@ func TestCallerCostsLittle(t *testing.T) {
 	a := newAuthority(t)
 	var bytes atomic.Int64
 	caller := a.Issue("caller")
-	leader := newNode(t, "leader", a.mutual("leader"), func(cfg *Config) { cfg.Listener = metered{cfg.Listener, &bytes} })
+	leader := newNode(t, "leader", a.mutual("leader"), func(cfg *Config) { cfg.Listeners[0].Listener = metered{cfg.Listeners[0].Listener, &bytes} })
 	follower := newNode(t, "follower", a.mutual("follower"))
 	leader.leads(7, echoing)
 	follower.follows(leader, 7)

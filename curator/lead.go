@@ -55,7 +55,7 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 	}
 	c.router.Leave(t, cause)
 	if err != nil {
-		t.Drain(c.cfg.Grace)
+		t.Drain(c.halted, c.cfg.Drain)
 	}
 	t.Finish(cause)
 	if c.cfg.Background != nil {

@@ -220,9 +220,8 @@ func TestBadLocalServices(t *testing.T) {
 		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
 		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	}
-	var err error
-	cfg.Listener, err = net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
+	cfg.Listeners = []Listener{{Listener: listener}}
 	for _, name := range []string{"eldest.curator.v1.Curator", "grpc.health.v1.Health", ""} {
 		cfg.Local = nil
 		_, err := New(cfg)
@@ -233,7 +232,7 @@ func TestBadLocalServices(t *testing.T) {
 		var op *eldest.OpError
 		require.ErrorAs(t, err, &op, name)
 	}
-	require.NoError(t, cfg.Listener.Close(), "New has not touched it")
+	require.NoError(t, listener.Close(), "New has not touched it")
 
 	// A listener on a path of the file system is one that other processes of the machine can dial.
 	t.Chdir(t.TempDir())
@@ -243,11 +242,11 @@ func TestBadLocalServices(t *testing.T) {
 		t.Cleanup(func() { _ = listener.Close() })
 		return listener
 	}
-	cfg.Local, cfg.Listener = nil, at("here")
-	_, err = New(cfg)
+	cfg.Local, cfg.Listeners = nil, []Listener{{Listener: at("here")}}
+	_, err := New(cfg)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 	absolute := at(t.TempDir() + "/there")
-	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.Listener = absolute }), newNode(t, "follower")
+	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.Listeners[0].Listener = absolute }), newNode(t, "follower")
 	leader.leads(7, echoing)
 	leader.address = leader.cfg.Elector.Address
 	follower.follows(leader, 7)

@@ -28,7 +28,7 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 			Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
-		Listener: listen(t), Wait: etcdtest.Patience,
+		Listeners: []Listener{{Listener: listen(t)}}, Wait: etcdtest.Patience,
 		Services: serving(func(l *elector.Leadership) *script {
 			return &script{unary: func(context.Context, *message) (*message, error) {
 				return wrapperspb.Bytes([]byte(fmt.Sprintf("%s %d", id, l.Token()))), nil
@@ -41,7 +41,7 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 	var err error
 	m.Curator, err = New(cfg)
 	require.NoError(t, err)
-	m.address = cfg.Listener.Addr().String()
+	m.address = m.cfg.Elector.Address
 	m.conn = dialTo(t, m.address)
 	ctx, stop := context.WithCancelCause(context.Background())
 	m.stop = stop

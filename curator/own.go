@@ -85,7 +85,7 @@ func (c *Curator) response(s elector.Status) *curatorpb.CurrentLeaderResponse {
 	}
 	if _, token, ok := s.Own(); ok {
 		r.Role, r.Token = curatorpb.CurrentLeaderResponse_ROLE_LEADING, int64(token)
-		r.LeaderNodeId, r.LeaderInstanceId, r.LeaderAddress = r.GetThisNodeId(), r.GetThisInstanceId(), text(me.Address)
+		r.LeaderNodeId, r.LeaderInstanceId, r.LeaderAddress = r.GetThisNodeId(), r.GetThisInstanceId(), text(c.elector.Address())
 	} else if leader, ok := s.Leader(); ok {
 		r.Role, r.Token = curatorpb.CurrentLeaderResponse_ROLE_FOLLOWING, int64(leader.Token)
 		r.LeaderNodeId, r.LeaderInstanceId, r.LeaderAddress = text(leader.NodeID), text(leader.Instance), text(leader.Address)

@@ -213,8 +213,13 @@ func (p *peer) abort(reason error) {
 
 // Close closes the connections for good: each when its last call has ended, after the linger at the
 // latest. A leader that resigned has just answered its last calls, and the next leader may become
-// known before these answers arrive.
+// known before these answers arrive. If only the leader's address has changed, it still serves these
+// calls, and they end by themselves: with the caller, with the tenure, or with the connection.
 func (p *peer) Close(reason error) {
+	linger := p.linger
+	if errors.Is(reason, routing.ErrMoved) {
+		linger = math.MaxInt64
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed == nil {
@@ -222,7 +227,7 @@ func (p *peer) Close(reason error) {
 	}
 	for _, l := range p.links {
 		p.goroutines.Go(func() {
-			l.calls.Drain(p.linger)
+			l.calls.Drain(context.Background(), linger)
 			l.abort(reason)
 		})
 	}
@@ -284,7 +289,7 @@ func secured(options []grpc.DialOption) error {
 // No limits of calls are set here, because the caller and the service set them. Retries of gRPC are
 // disabled: a call that may have reached the leader may have been carried out.
 //
-// If the listener has credentials, there is no plain text by default: without credentials a
+// If a listener has credentials, there is no plain text by default: without credentials a
 // connection is not made. closers are the goroutines that close the connections.
 func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
@@ -300,7 +305,7 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
 	}
-	if cfg.ServerCredentials == nil {
+	if !cfg.secure() {
 		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless others are set
 	}
 	options = append(options, cfg.PeerOptions...)

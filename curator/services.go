@@ -159,22 +159,22 @@ func (s subset) RegisterService(desc *grpc.ServiceDesc, impl any) {
 }
 
 // local is the grpc.ServiceRegistrar of the services that every node answers itself. It registers
-// them with the gRPC server as well, so the interceptors are called. One thing differs: the
-// server's forced codec moves frames, so each handler gets its messages through the codec of its
+// them with the gRPC servers as well, so the interceptors are called. One thing differs: the
+// servers' forced codec moves frames, so each handler gets its messages through the codec of its
 // call.
 type local struct {
 	*services
-	server *grpc.Server
+	servers servers
 }
 
-func newLocal(server *grpc.Server, late func(error)) *local {
-	l := &local{services: newServices(nil, late), server: server}
-	l.added = func(desc *grpc.ServiceDesc, impl any) { server.RegisterService(overFrames(desc), impl) }
+func newLocal(all servers, late func(error)) *local {
+	l := &local{services: newServices(nil, late), servers: all}
+	l.added = func(desc *grpc.ServiceDesc, impl any) { all.RegisterService(overFrames(desc), impl) }
 	return l
 }
 
 // GetServiceInfo lists the local services, for gRPC's reflection service.
-func (l *local) GetServiceInfo() map[string]grpc.ServiceInfo { return l.server.GetServiceInfo() }
+func (l *local) GetServiceInfo() map[string]grpc.ServiceInfo { return l.servers[0].GetServiceInfo() }
 
 // overFrames returns the description of the same service with handlers that receive frames.
 func overFrames(desc *grpc.ServiceDesc) *grpc.ServiceDesc {

@@ -323,7 +323,7 @@ func TestSettle(t *testing.T) {
 	etcdtest.Take(t, began, "a handler")
 	etcdtest.Take(t, began, "the other")
 	n.router.Leave(tenure, errDeposed)
-	settled := asking(func() error { tenure.Drain(time.Hour); return nil })
+	settled := asking(func() error { tenure.Drain(t.Context(), time.Hour); return nil })
 	release <- struct{}{}
 	require.NoError(t, etcdtest.Take(t, settled, "the unary call"))
 	require.NoError(t, etcdtest.Take(t, unary, "its answer"))

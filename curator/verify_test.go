@@ -291,7 +291,7 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 	// A certificate that a follower has received but not verified is not passed on.
 	leader, _ = a.pair(w.script("handler"), a.mutual, w.watches)
 	shown := newNode(t, "follower", a.mutual("follower"), func(cfg *Config) {
-		cfg.ServerCredentials = credentials.NewTLS(a.Server(a.Issue("follower"), tls.RequestClientCert))
+		cfg.Listeners[0].Credentials = credentials.NewTLS(a.Server(a.Issue("follower"), tls.RequestClientCert))
 	})
 	shown.follows(leader, 7)
 	from := a.from(shown, newAuthority(t).Issue("root"))

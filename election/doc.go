@@ -58,6 +58,12 @@
 // first request is sent: no candidate of the lease adopts it again, so that a late request cannot
 // end a later tenure (package internal/past; decision 0022).
 //
+// # Other candidates
+//
+// Candidates of etcd's own package, of etcdctl elect and of the v3election service can share an
+// election with those of this package, in any order. docs/interop.md describes what differs, and
+// tests/interop shows it.
+//
 // # Where the protocol is
 //
 // The protocol is a table of rules, internal/core/table.go, as a page docs/states.md: the action of

@@ -29,6 +29,17 @@
 // previous ones. No round polls etcd: the waiting is done in the packages that elector uses, with
 // their back-off.
 //
+// # Warm standby
+//
+//	register -> Config.Standby, told the leader and the position -> win
+//	  -> its context ends -> it returns -> lead
+//
+// Config.Standby is a function that runs while the node waits: it fills caches, follows what the
+// leader writes, opens connections. It never overlaps lead, and what it has written is visible to
+// lead. Its Positions report the leader and the number of candidates ahead. They come from the watch
+// that the elector has anyway, so they cost no request, and each departure ahead of the node is
+// reported, not only that of its predecessor.
+//
 // # The end of a tenure
 //
 // The order is guaranteed. First the lead function's context ends, so that it begins nothing new.

@@ -22,8 +22,10 @@ type Elector struct {
 	cfg      Config
 	instance string
 	cell     latest.Cell[published]
-	logs     serial.Queue
-	running  atomic.Bool
+	// addresses is where other nodes forward to.
+	addresses latest.Cell[addresses]
+	logs      serial.Queue
+	running   atomic.Bool
 
 	// withdrawing is ended by Withdraw. withdrawn is closed by Run when the node is no longer a
 	// candidate after that.
@@ -32,8 +34,8 @@ type Elector struct {
 	withdrawn   chan struct{}
 	leave       sync.Once
 
-	// stuck is closed when the lead function that an earlier Run left behind has returned; it is
-	// nil if there is none. It belongs to Run, as do the next two fields.
+	// stuck is closed when the lead or standby function that an earlier Run left behind has
+	// returned; it is nil if there is none. It belongs to Run, as do the next two fields.
 	stuck <-chan struct{}
 	// earlier is true until a round has searched for keys of other instances with this NodeID.
 	// leftKeys is true if keys of an earlier round may be in the queue.
@@ -52,6 +54,7 @@ func New(cfg Config) (*Elector, error) {
 		return nil, e.failed("new elector", err)
 	}
 	e.cell.Set(published{status: unknown(e.failed("status", errNotRunning)).at(time.Now())})
+	e.addresses.Set(addresses{now: cfg.Address})
 	return e, nil
 }
 
@@ -65,7 +68,7 @@ func (e *Elector) Instance() string { return e.instance }
 
 // Run campaigns again and again until ctx ends; then it returns an error that wraps ctx's cause. A
 // round is: get clients from Config.Source, open a session, register, follow the leader until this
-// node leads, call lead, and leave. After each round, however it ended, another one follows after a
+// node leads, and meanwhile run Config.Standby; call lead, and leave. After each round, however it ended, another one follows after a
 // back-off, which starts anew after a stable round.
 //
 // lead is called once for each tenure, on a goroutine of its own, never before an earlier call has
@@ -78,7 +81,8 @@ func (e *Elector) Instance() string { return e.instance }
 // a node that cannot serve does not campaign. Its key is kept while the lease is renewed, for
 // Config.Drain; after that the lease is left to its deadline. If lead has still not returned when
 // ctx has ended, Run returns without it, with an error that wraps eldest.ErrStuck. A later Run
-// first waits for that function.
+// first waits for that function. Run waits for Config.Standby in the same way, but has given up its
+// key by then.
 //
 // A key that an earlier round of this elector left is removed. Keys of other instances with the
 // same Config.NodeID are removed only with Config.TakeOver; without it, the key of an instance that
@@ -147,7 +151,7 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 	}
 }
 
-// isStuck reports whether a lead function that was left behind is still running.
+// isStuck reports whether a function that was left behind is still running.
 func (e *Elector) isStuck() bool {
 	select {
 	case <-e.stuck: // nil: drain has waited for it

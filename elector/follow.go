@@ -44,28 +44,43 @@ func (r *round) follow(ctx context.Context) (stop func(), err error) {
 var pause = retry.Default()
 
 func (r *round) observer() (*observe.Observer, error) {
-	return observe.New(observe.Config{
+	cfg := observe.Config{
 		Election: r.e.cfg.Election, KV: r.clients.KV, Watcher: r.clients.Watcher, Options: r.e.cfg.Observer,
-	})
+	}
+	if r.standby != nil {
+		cfg.Key = r.candidate.Key()
+	}
+	return observe.New(cfg)
 }
 
 // observe publishes what an observer reports until that ends or ctx does.
 func (r *round) observe(ctx context.Context, observer *observe.Observer) {
-	states := observer.Subscribe()
+	positions := observer.Positions()
 	var over func() error
 	if r.session != nil { // a position in the queue is valid as long as its lease
 		over = r.session.Err
 	}
+	to := r.locator(over)
+	defer to.stop()
 	for {
-		state, err := states.Next(ctx)
+		position, err := positions.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.e.publish(unknown(err), nil)
+			to.stop()
+			r.publish(unknown(err), nil, -1)
 			return
 		}
-		r.e.publish(r.seen(state), over)
+		to.publish(ctx, r.seen(position.State), position.Ahead)
+	}
+}
+
+// publish publishes a status, and tells the standby function.
+func (r *round) publish(s Status, over func() error, ahead int) {
+	r.e.publish(s, over)
+	if r.standby != nil {
+		r.standby.positions.Set(Position{Status: r.e.Status(), Ahead: ahead})
 	}
 }
 

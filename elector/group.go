@@ -46,9 +46,9 @@ type Group struct {
 	left clientv3.LeaseID
 }
 
-// NewGroup makes a group. It sends nothing. Config.Election must be empty, and Transfer and
-// TakeOver must not be set: only an Elector has those. Observer and Serve have no effect. The error
-// wraps eldest.ErrInvalid.
+// NewGroup makes a group. It sends nothing. Config.Election must be empty, and Transfer, TakeOver
+// and Standby must not be set: only an Elector has those. AddressOf, Observer and Serve have no
+// effect. The error wraps eldest.ErrInvalid.
 func NewGroup(cfg Config) (*Group, error) {
 	g, err := newGroup(cfg)
 	if err != nil {
@@ -61,8 +61,8 @@ func newGroup(cfg Config) (*Group, error) {
 	switch {
 	case cfg.Election != "":
 		return nil, invalid("Config.Election is set: a group takes the name at each Run")
-	case cfg.Transfer, cfg.TakeOver:
-		return nil, invalid("Config.Transfer or Config.TakeOver is set: a group supports neither")
+	case cfg.Transfer, cfg.TakeOver, cfg.Standby != nil:
+		return nil, invalid("Config.Transfer, TakeOver or Standby is set: a group supports none of them")
 	}
 	cfg, err := cfg.withDefaults("any")
 	if err != nil {

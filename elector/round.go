@@ -22,6 +22,7 @@ type round struct {
 	clients   Clients
 	session   *lease.Session
 	candidate *election.Candidate
+	standby   *standby // nil without Config.Standby, and before the registration
 	// closing counts the goroutines that close observers or serve transfers. They wait for the
 	// user's hooks, which must delay neither the win nor the loss.
 	closing sync.WaitGroup
@@ -53,7 +54,7 @@ func (r *round) play(ctx context.Context) error {
 		r.lasted = time.Since(stood)
 		r.e.publish(unknown(err), nil)
 		r.leave(ctx)
-		return err
+		return r.outlast(ctx, err)
 	}
 	for {
 		err = r.tenure(ctx, l)
@@ -97,7 +98,7 @@ func (c *Config) open(ctx context.Context) (clients Clients, session *lease.Sess
 
 // candidacy makes the candidate of the session.
 func (r *round) candidacy() (err error) {
-	value, err := r.e.cfg.value(r.e.instance, r.session.TTL())
+	value, err := r.registering()
 	if err != nil {
 		return r.e.failed("run", err)
 	}
@@ -109,7 +110,7 @@ func (r *round) candidacy() (err error) {
 }
 
 // stand evicts what this node left in the queue earlier, registers, and waits until the node leads,
-// following the leader meanwhile. It does not follow before it has registered: a node that is not
+// following the leader and running the standby function meanwhile. It does not follow before it has registered: a node that is not
 // in the queue is never notified that it leads.
 func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if err := r.evict(ctx); err != nil {
@@ -119,13 +120,15 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 		return nil, err
 	}
 	r.serve()
+	r.publishAddress()
+	r.standBy(ctx)
 	stop, err := r.follow(ctx)
-	if err != nil {
-		return nil, err
+	var l *Leadership
+	if err == nil {
+		l, err = r.candidate.Await(ctx)
+		stop() // before anything else is published: a leader follows no node
 	}
-	// The observer stops before anything else is published: a leader follows no node.
-	defer stop()
-	return r.candidate.Await(ctx)
+	return l, r.standDown(ctx, err)
 }
 
 // serve accepts requests to requeue or to drain until the node's session ends, which is in leave.
@@ -150,6 +153,7 @@ func (r *round) serve() {
 // leave closes the session: one request revokes the lease and so deletes the key. The contexts are
 // new ones, because Run's has often ended.
 func (r *round) leave(ctx context.Context) {
+	r.unregistered()
 	if r.session.Err() != nil {
 		r.e.leftKeys = true // it is unknown whether the lease is revoked at once
 	}

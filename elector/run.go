@@ -33,6 +33,11 @@ func WithHeartbeat(timeout time.Duration) Option {
 	return func(c *Config) { c.Session.Heartbeat = lease.Heartbeat{Timeout: timeout} }
 }
 
+// WithStandby makes f run while this node waits to lead. See Config.Standby.
+func WithStandby(f func(ctx context.Context, p *Positions)) Option {
+	return func(c *Config) { c.Standby = f }
+}
+
 // WithLogger sets the logger. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(c *Config) { c.Logger = l } }
 

@@ -3,6 +3,7 @@ package elector
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -63,6 +64,7 @@ type Status struct {
 type tenure struct {
 	key   string
 	token eldest.Token
+	ttl   time.Duration // granted for the lease
 }
 
 // Role returns the node's role.
@@ -100,23 +102,33 @@ func (s Status) String() string {
 	}
 }
 
-// LogValue returns the role and its details for structured logs.
+// LogValue returns the role and its details for structured logs: of the leading node the key, the
+// token, the lease in hex and its granted TTL; of the leader that this node follows also its ID and
+// address, with the TTL that it has published.
 func (s Status) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("role", s.role.String())}
 	switch s.role {
 	case Leading:
-		attrs = append(attrs, slog.String("key", s.own.key), slog.Int64("token", int64(s.own.token)))
+		attrs = append(attrs, s.own.attrs()...)
 	case Following:
-		attrs = append(attrs, slog.String("node", s.leader.NodeID), slog.String("address", s.leader.Address),
-			slog.String("key", s.leader.Key), slog.Int64("token", int64(s.leader.Token)))
+		attrs = append(attrs, slog.String("node", s.leader.NodeID), slog.String("address", s.leader.Address))
+		attrs = append(attrs, tenure{s.leader.Key, s.leader.Token, s.leader.TTL}.attrs()...)
 	default:
 		attrs = append(attrs, slog.Any("reason", s.reason))
 	}
 	return slog.GroupValue(attrs...)
 }
 
-func leads(key string, token eldest.Token) Status {
-	return Status{role: Leading, own: tenure{key, token}}
+// attrs returns a tenure for structured logs. A key ends in its lease.
+func (t tenure) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("key", t.key), slog.Int64("token", int64(t.token)),
+		slog.String("lease", t.key[strings.LastIndexByte(t.key, '/')+1:]), slog.Duration("ttl", t.ttl),
+	}
+}
+
+func leads(key string, token eldest.Token, ttl time.Duration) Status {
+	return Status{role: Leading, own: tenure{key, token, ttl}}
 }
 
 func follows(l Leader) Status { return Status{role: Following, leader: l} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,13 +157,18 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 	return c.Protobuf.Decode(value)
 }
 
-// Requirement 52: each transition is logged as a structured line with role, key and token.
+// Requirement 52: each transition is logged as a structured line with role, key and token, and the
+// lease with its granted TTL, which is not the TTL that was asked for.
+//
+// Fails if the line of a tenure lacks the lease or its TTL.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log etcdtest.Paper
-	one := run(t, config(name, "one", cli))
+	const granted = time.Minute
+	asked := ttl(granted - 500*time.Millisecond)
+	one := run(t, config(name, "one", cli, asked))
 	l := etcdtest.Take(t, one.won, "the win")
-	two := run(t, config(name, "two", cli, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
+	two := run(t, config(name, "two", cli, asked, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
 	two.follows(t, "one")
 	_ = one.end(t)
 	second := etcdtest.Take(t, two.won, "the second win")
@@ -173,8 +179,9 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	type line struct {
 		Msg, Election, Node, Instance string
 		Status                        struct {
-			Role, Node, Address, Key, Reason string
-			Token                            eldest.Token
+			Role, Node, Address, Key, Reason, Lease string
+			Token                                   eldest.Token
+			TTL                                     time.Duration
 		}
 	}
 	var roles []string
@@ -194,9 +201,13 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 			require.Equal(t, "one:1", got.Status.Address)
 			require.Equal(t, l.Key(), got.Status.Key)
 			require.Equal(t, l.Token(), got.Status.Token)
+			require.Equal(t, path.Base(l.Key()), got.Status.Lease)
+			require.Equal(t, granted, got.Status.TTL)
 		case "leading":
 			require.Equal(t, second.Key(), got.Status.Key)
 			require.Equal(t, second.Token(), got.Status.Token)
+			require.Equal(t, path.Base(second.Key()), got.Status.Lease)
+			require.Equal(t, granted, got.Status.TTL)
 		case "unknown":
 			require.NotEmpty(t, got.Status.Reason)
 		}

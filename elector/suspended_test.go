@@ -1,6 +1,8 @@
 package elector_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,10 @@ func TestSuspendedNodeLeadsOn(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
 	name, cli := etcdtest.Election(t), cluster.Client(t)
-	one := run(t, config(name, "one", cli, beating))
+	var calls atomic.Int32
+	one := run(t, config(name, "one", cli, beating, func(cfg *elector.Config) {
+		cfg.Standby = func(context.Context, *elector.Positions) { calls.Add(1) }
+	}))
 	l := etcdtest.Take(t, one.won, "the win")
 	two := run(t, config(name, "two", cli, beating))
 	two.follows(t, "one")
@@ -38,6 +43,7 @@ func TestSuspendedNodeLeadsOn(t *testing.T) {
 		require.NoError(t, next.Err())
 		require.Error(t, l.Err())
 	}
+	require.EqualValues(t, 1, calls.Load(), "the standby function runs once in a round")
 	require.Empty(t, two.won)
 	require.Error(t, one.end(t))
 	require.Greater(t, etcdtest.Take(t, two.won, "the successor's win").Token(), l.Token())

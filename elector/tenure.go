@@ -21,7 +21,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 		r.e.publish(unknown(over), nil)
 		return over
 	}
-	r.e.publish(leads(l.Key(), l.Token()), l.Err)
+	r.e.publish(leads(l.Key(), l.Token(), r.session.TTL()), l.Err)
 	during, end := context.WithCancelCause(l.WithValues(ctx))
 	returned, result := make(chan struct{}), errors.New("its goroutine ended with runtime.Goexit")
 	go func() {

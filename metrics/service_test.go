@@ -51,7 +51,9 @@ func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curato
 		Elector: elector.Config{
 			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Options{TTL: time.Minute},
 		},
-		Listener: listener, Wait: etcdtest.Patience, Grace: etcdtest.Patience, Hooks: numbers.Hooks(),
+		Listeners: []curator.Listener{{Listener: listener}},
+		Wait:      etcdtest.Patience, Drain: etcdtest.Patience, Grace: etcdtest.Patience, Shutdown: etcdtest.Patience,
+		Hooks: numbers.Hooks(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err == nil {

@@ -28,5 +28,10 @@
 // stream that delivers nothing although it is not broken is found by a liveness check, a read of
 // one key at intervals of Config.WatchCheck.
 //
-// LeaderOf and Queue read the leader and the queue once.
+// # The whole queue
+//
+// Changes reports each change of any candidate, with a watch of its own: for tools and audits. It
+// costs etcd one event for each change and each loop, where an Observer's watch serves any number of
+// subscribers, so do not use it in every candidate. LeaderOf and Queue read the leader and the queue
+// once.
 package observe

@@ -4,9 +4,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/view"
+	"github.com/eldest-io/eldest/keys"
 )
 
 // G6 even if etcd itself goes back, because it was restored from a backup: a token lower than one
@@ -27,6 +30,40 @@ func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 	require.Equal(t, eldest.Nobody, o.State().Kind)
 	require.Equal(t, eldest.Unknown, led(6).Kind)
 	require.Equal(t, eldest.Token(8), led(8).Leader.Token)
+}
+
+// The same of Changes: revisions never go back. What was reported last is compared with what is true
+// when etcd has caught up.
+func TestChangesOfAHistoryThatGoesBack(t *testing.T) {
+	var updates []Update
+	c := &changes{cfg: Config{Election: "e"}, known: map[string]eldest.Candidate{}, unknown: true, yield: func(u Update, _ error) bool {
+		updates = append(updates, u)
+		return true
+	}}
+	c.view = view.View{Election: "e"}
+	read := func(revision int64, leases ...int64) Update {
+		var kvs []*mvccpb.KeyValue
+		for _, lease := range leases {
+			kvs = append(kvs, &mvccpb.KeyValue{Key: []byte(keys.Candidate("e", lease)), CreateRevision: lease, ModRevision: lease})
+		}
+		c.view.Reset(revision, kvs)
+		c.unknown = true
+		c.report(nil)
+		return updates[len(updates)-1]
+	}
+	require.Len(t, read(7, 3, 7).Registered, 2)
+	back := read(5, 3)
+	require.Equal(t, eldest.Unknown, back.State.Kind, "a revision went back")
+	require.ErrorContains(t, back.State.Reason, "restored from a backup")
+	c.view.Change(6, nil)
+	c.report(nil)
+	require.Len(t, updates, 2, "the same reason is not repeated")
+	c.view.Change(8, nil)
+	c.report(nil)
+	require.Len(t, updates, 3)
+	require.EqualValues(t, 7, updates[2].Left[0].Lease)
+	require.Equal(t, 1, updates[2].Queue)
+	require.True(t, updates[2].Read)
 }
 
 // A state that changes nothing wakes no subscriber.

@@ -1,6 +1,10 @@
 package observe
 
-import "time"
+import (
+	"time"
+
+	"github.com/eldest-io/eldest/internal/serial"
+)
 
 // Hooks are called for events of an observer's watch; Subscribe reports what the watch receives.
 // Each may be nil. They are called one at a time, in order, on a goroutine of their own, which
@@ -59,9 +63,9 @@ type EndedEvent struct {
 }
 
 // tell queues a call of a hook, if there is one.
-func tell[E any](o *Observer, hook func(E), event E) {
+func tell[E any](hooks *serial.Queue, hook func(E), event E) {
 	if hook != nil {
-		o.hooks.Do(func() { hook(event) })
+		hooks.Do(func() { hook(event) })
 	}
 }
 

@@ -37,6 +37,9 @@ type Config struct {
 	// namespaced and fake clients.
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
+	// Key, if set, is the key of the candidate whose position Observer.Positions reports. It need
+	// not exist.
+	Key string
 
 	Options
 }
@@ -103,9 +106,11 @@ type Observer struct {
 	cfg    Config
 	source *watch.Source
 	cell   latest.Cell[eldest.State]
-	hooks  serial.Queue
-	stop   context.CancelFunc
-	done   chan struct{}
+	// positions has the states of cell, with the position of cfg.Key.
+	positions latest.Cell[Position]
+	hooks     serial.Queue
+	stop      context.CancelFunc
+	done      chan struct{}
 	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
@@ -124,22 +129,11 @@ func New(cfg Config) (*Observer, error) {
 		return nil, failed("observe", cfg.Election, err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	o := &Observer{
-		cfg:    cfg,
-		source: &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, WatchCheck: cfg.WatchCheck},
-		stop:   stop,
-		done:   make(chan struct{}),
-	}
-	if cfg.Hooks.Retrying != nil {
-		o.source.Failed = func(attempt int, err error, pause time.Duration) {
-			tell(o, cfg.Hooks.Retrying, RetryingEvent{
-				Election: cfg.Election, Op: "watch", Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
-			})
-		}
-	}
-	o.view = view.View{Election: cfg.Election, Foreign: o.foreign}
+	o := &Observer{cfg: cfg, stop: stop, done: make(chan struct{})}
+	o.source = source(cfg, &o.hooks)
+	o.view = view.View{Election: cfg.Election, Foreign: foreign(cfg, &o.hooks)}
 	o.queue.Store(-1)
-	tell(o, cfg.Hooks.Started, StartedEvent{Observer: o})
+	tell(&o.hooks, cfg.Hooks.Started, StartedEvent{Observer: o})
 	go o.run(ctx)
 	return o, nil
 }
@@ -198,8 +192,14 @@ func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 
 // unshared returns a state with a copy of the value, which all readers of the cell share.
 func unshared(state eldest.State) eldest.State {
-	state.Leader.Value = bytes.Clone(state.Leader.Value)
+	state.Leader = owned(state.Leader)
 	return state
+}
+
+// owned returns a candidate with a copy of its value.
+func owned(c eldest.Candidate) eldest.Candidate {
+	c.Value = bytes.Clone(c.Value)
+	return c
 }
 
 func (o *Observer) run(ctx context.Context) {
@@ -209,12 +209,12 @@ func (o *Observer) run(ctx context.Context) {
 		Key: begin, End: end,
 		Snapshot: func(resp *clientv3.GetResponse) bool {
 			o.view.Reset(resp.Header.Revision, resp.Kvs)
-			o.publish(o.state())
+			o.publish(stateOf(&o.view))
 			return false
 		},
 		Change: func(revision int64, events []*clientv3.Event) bool {
 			o.view.Change(revision, events)
-			o.publish(o.state())
+			o.publish(stateOf(&o.view))
 			return false
 		},
 		Interrupted: o.interrupted,
@@ -228,16 +228,17 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
-	tell(o, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
+	o.positions.Close(err)
+	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
-// state returns the state that follows from the view.
-func (o *Observer) state() eldest.State {
-	leader := o.view.Leader()
+// stateOf returns the state that follows from a view.
+func stateOf(v *view.View) eldest.State {
+	leader := v.Leader()
 	if leader == nil {
-		return eldest.State{Kind: eldest.Nobody, Revision: o.view.Revision}
+		return eldest.State{Kind: eldest.Nobody, Revision: v.Revision}
 	}
-	return eldest.State{Kind: eldest.Led, Leader: candidate(o.cfg.Election, leader), Revision: o.view.Revision}
+	return eldest.State{Kind: eldest.Led, Leader: candidate(v.Election, leader), Revision: v.Revision}
 }
 
 // candidate converts a candidate's key.
@@ -260,8 +261,8 @@ func (o *Observer) publish(state eldest.State) {
 		o.newest = state.Leader.Token
 	}
 	o.queue.Store(int64(len(o.view.Queue)))
-	if last, ok := o.cell.Get(); ok && last.Kind == state.Kind &&
-		last.Leader.Token == state.Leader.Token && last.Leader.ModRevision == state.Leader.ModRevision {
+	o.place(state, o.ahead())
+	if last, ok := o.cell.Get(); ok && same(last, state) {
 		return
 	}
 	o.cell.Set(state)
@@ -270,18 +271,36 @@ func (o *Observer) publish(state eldest.State) {
 // interrupted is called when the watch is not in place, with the reason.
 func (o *Observer) interrupted(reason error) {
 	o.unknown(reason)
-	tell(o, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})
+	tell(&o.hooks, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})
 }
 
 func (o *Observer) unknown(reason error) {
 	o.queue.Store(-1)
-	o.cell.Set(eldest.State{Reason: failed("observe", o.cfg.Election, reason)})
+	state := eldest.State{Reason: failed("observe", o.cfg.Election, reason)}
+	o.place(state, -1)
+	o.cell.Set(state)
 }
 
-func (o *Observer) foreign(key string) {
-	if f := o.cfg.Foreign; f != nil {
-		o.hooks.Do(func() { f(key) })
+// source returns the client of a watch, whose repeated reads are reported to the hooks.
+func source(cfg Config, hooks *serial.Queue) *watch.Source {
+	s := &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, WatchCheck: cfg.WatchCheck}
+	if cfg.Hooks.Retrying != nil {
+		s.Failed = func(attempt int, err error, pause time.Duration) {
+			tell(hooks, cfg.Hooks.Retrying, RetryingEvent{
+				Election: cfg.Election, Op: "watch", Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
+			})
+		}
 	}
+	return s
+}
+
+// foreign returns the function that receives the keys that belong to no candidate; nil if the caller
+// wants none.
+func foreign(cfg Config, hooks *serial.Queue) func(key string) {
+	if cfg.Foreign == nil {
+		return nil
+	}
+	return func(key string) { hooks.Do(func() { cfg.Foreign(key) }) }
 }
 
 func failed(op, election string, err error) error {

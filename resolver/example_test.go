@@ -32,8 +32,8 @@ func ExampleFromNodes() {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		check(err)
 		c, err := curator.New(curator.Config{
-			Elector:  elector.Config{Election: "notes", NodeID: id, Source: elector.Always(elector.Client(etcd))},
-			Listener: listener,
+			Elector:   elector.Config{Election: "notes", NodeID: id, Source: elector.Always(elector.Client(etcd))},
+			Listeners: []curator.Listener{{Listener: listener}},
 			Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 				server, err := kv.New(ctx, l)
 				if err != nil {

@@ -44,8 +44,8 @@ func serve(t testing.TB, q *queue, id, publishes string) *served {
 			Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
-		Listener: listener,
-		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		Listeners: []curator.Listener{{Listener: listener}},
+		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -50,10 +50,9 @@ func TestInstrumentExcusesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	cfg := curator.Config{
-		Elector:           elector.Config{Election: t.Name(), NodeID: "a", Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t)))},
-		Listener:          listener,
-		Services:          func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
-		ServerCredentials: insecure.NewCredentials(),
+		Elector:   elector.Config{Election: t.Name(), NodeID: "a", Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t)))},
+		Listeners: []curator.Listener{{Listener: listener, Credentials: insecure.NewCredentials()}},
+		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	}
 	_, err = curator.New(traces.Instrument(cfg, noop.NewTracerProvider(), propagation.TraceContext{}))
 	require.ErrorIs(t, err, eldest.ErrInvalid)
@@ -70,7 +69,7 @@ func node(t *testing.T, r *recorder, id string, spans chan<- trace.SpanContext) 
 			Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t))),
 			Session: lease.Options{TTL: ttl},
 		},
-		Listener:  listener,
+		Listeners: []curator.Listener{{Listener: listener}},
 		VerifyHop: func(context.Context, string) error { return nil }, // all callers are this test
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)

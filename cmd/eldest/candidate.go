@@ -39,7 +39,7 @@ func addCandidateFlags(cmd *cobra.Command) *candidateFlags {
 	f := &candidateFlags{conn: connect.AddFlags(cmd)}
 	fl := cmd.Flags()
 	fl.StringVar(&f.http, "http", "", "serve metrics and health on PORT or HOST:PORT")
-	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL, "time to live of the lease, rounded up to seconds")
+	cli.TTLVar(fl, &f.ttl, lease.DefaultTTL, "lease TTL, rounded up to seconds; 0s: the default")
 	fl.DurationVar(&f.heartbeat, "heartbeat", 0, "replace a leader after this time without a heartbeat; 0s: off")
 	fl.BoolVar(&f.noTransfer, "no-transfer", false, "receive no requests of eldest transfer to requeue or to drain")
 	return f
@@ -62,8 +62,8 @@ func (f *candidateFlags) check(name, value, called string) error {
 	switch err := keys.Check(name); {
 	case err != nil:
 		return cli.Exit(cli.ExitUsage, err)
-	case f.ttl <= 0 || f.ttl > lease.MaxTTL:
-		return cli.Usagef("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
+	case f.ttl < 0 || f.ttl > lease.MaxTTL:
+		return cli.Usagef("--ttl %v: want 0s, the default, or more, and at most %v", f.ttl, lease.MaxTTL)
 	case f.session().Check() != nil:
 		return cli.Usagef("--heartbeat %v: want at least %v and less than --ttl, %v; 0s disables heartbeats", f.heartbeat, lease.MinHeartbeat, f.ttl)
 	case len(value) > election.MaxValue:

@@ -103,6 +103,33 @@ func TestHelp(t *testing.T) {
 	}, groups)
 }
 
+// --ttl 0s means the default of the command, as a TTL of 0 does in the library, in each command with
+// the flag. Bench has a list of TTLs, of which none is a default.
+//
+// Fails if a command refuses 0s, or takes it for a TTL.
+func TestTTLOfZeroIsTheDefault(t *testing.T) {
+	var with []string
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if flag := cmd.Flags().Lookup("ttl"); flag != nil && flag.Value.Type() != "durationSlice" {
+			with = append(with, cmd.CommandPath())
+			byDefault := flag.Value.String()
+			require.NoError(t, cmd.Flags().Set("ttl", "17s"))
+			require.Equal(t, "17s", flag.Value.String(), cmd.CommandPath())
+			require.NoError(t, cmd.Flags().Set("ttl", "0s"))
+			require.Equal(t, byDefault, flag.Value.String(), cmd.CommandPath())
+			require.Error(t, cmd.Flags().Set("ttl", "10"), "without a unit")
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRootCmd())
+	require.ElementsMatch(t, []string{
+		"eldest campaign", "eldest run", "eldest service", "eldest service node", "eldest demo", "eldest lab", "eldest chaos", "eldest trace",
+	}, with)
+}
+
 func TestExitCodes(t *testing.T) {
 	failure := errors.New("it failed")
 	for name, c := range map[string]struct {

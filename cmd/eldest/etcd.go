@@ -32,7 +32,8 @@ func newEtcdCmd() *cobra.Command {
 127.0.0.1, and ends on SIGINT or SIGTERM. Without --data-dir the data is in a
 temporary directory that is removed at the end; with it, the same command brings
 the same cluster back, on the same ports. With --json it prints one object with
-endpoints and members (name, id, client_url, peer_url, data_dir).
+endpoints and members (name, id, client_url, peer_url, data_dir). The client URLs serve
+gRPC, etcd's JSON gateway (/v3/kv/range and so on, by POST), /version, /health and /metrics.
 
 Not for production: there is no TLS, and all members share this process.
 

@@ -17,9 +17,10 @@ import (
 
 func newObserveCmd() *cobra.Command {
 	var conn *connect.Flags
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "observe ELECTION",
-		Short: "Watch the leader until a signal ends the command",
+		Short: "Watch the leader, or the queue, until a signal ends the command",
 		Long: `Prints one line for the present leader of an election and one for each change:
 
   leader   another candidate leads, or the leader is known again
@@ -31,11 +32,12 @@ If changes follow one another faster than the lines are read, only the newest on
 printed. With --json each is an object with event, time, election, and where they apply
 key, lease, token, revision, mod_revision, value, value_base64 (where the value is not
 UTF-8) and reason. While etcd cannot be reached it waits.
-` + valueHelp + `
+` + allHelp + valueHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest observe nightly-jobs
-  eldest observe nightly-jobs --json | jq -r 'select(.event == "leader") | .value'`,
+  eldest observe nightly-jobs --json | jq -r 'select(.event == "leader") | .value'
+  eldest observe nightly-jobs --all`,
 		Args: cli.Arguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := keys.Check(args[0]); err != nil {
@@ -44,32 +46,37 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			if err := conn.Resolve(cmd); err != nil {
 				return err
 			}
-			err := runObserve(cmd, conn, args[0])
+			err := runObserve(cmd, conn, args[0], all)
 			if cmd.Context().Err() != nil {
 				return nil //nolint:nilerr // by a signal, as it should
 			}
 			return conn.Explain(cmd.Context(), err)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "print each change of the whole queue")
 	conn = connect.AddFlags(cmd)
 	return cmd
 }
 
 // runObserve prints events until the command's context ends, a write to stdout fails, or etcd returns
 // a permanent error.
-func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
+func runObserve(cmd *cobra.Command, conn *connect.Flags, name string, all bool) error {
 	ctx, say := cmd.Context(), cli.ToStderr(cmd)
 	client, err := conn.DialPatiently(ctx, &connect.Notice{Conn: conn, Say: say})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	observer, err := observe.New(observe.Config{
+	cfg := observe.Config{
 		Election: name, KV: client, Watcher: client,
 		Options: observe.Options{Foreign: func(key string) {
 			say(fmt.Sprintf("the key %s does not belong to a candidate and is ignored", cli.Printable(key)))
 		}},
-	})
+	}
+	if all {
+		return observeAll(cmd, conn, client, cfg)
+	}
+	observer, err := observe.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -88,13 +95,8 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 		if !told {
 			continue
 		}
-		event.Time = at.Format(time.RFC3339Nano)
-		line := event.text(at)
-		if cli.WantsJSON(cmd) {
-			line = cli.JSONLine(event)
-		}
-		if _, err := io.WriteString(cmd.OutOrStdout(), line); err != nil {
-			return fmt.Errorf("writing the events: %w", err)
+		if err := event.print(cmd, at); err != nil {
+			return err
 		}
 	}
 }
@@ -105,8 +107,22 @@ type observeEvent struct {
 	Time           string `json:"time"`
 	Election       string `json:"election"`
 	Revision       int64  `json:"revision,omitempty"`
-	*candidateJSON        // nil in an event without a leader
+	*candidateJSON        // nil in an event without a candidate
 	Reason         string `json:"reason,omitempty"`
+	Queue          *int   `json:"queue,omitempty"`
+}
+
+// print writes the event, which was received at a time, to stdout.
+func (e observeEvent) print(cmd *cobra.Command, at time.Time) error {
+	e.Time = at.Format(time.RFC3339Nano)
+	line := e.text(at)
+	if cli.WantsJSON(cmd) {
+		line = cli.JSONLine(e)
+	}
+	if _, err := io.WriteString(cmd.OutOrStdout(), line); err != nil {
+		return fmt.Errorf("writing the events: %w", err)
+	}
+	return nil
 }
 
 // text renders the event for people.

@@ -30,6 +30,7 @@ type runOptions struct {
 
 	value    string
 	grace    time.Duration
+	standby  bool
 	restart  string
 	exitCode bool
 
@@ -70,6 +71,7 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 	fl.Lookup("value").DefValue = "host name and PID"
 	fl.DurationVar(&o.grace, "grace", 0,
 		"from SIGTERM to SIGKILL (default: 1/4 of --heartbeat or --ttl)")
+	fl.BoolVar(&o.standby, "standby", false, "start CMD before the win, and tell it when it leads")
 	fl.StringVar(&o.restart, "restart", restartNever, "campaign again: always, on-failure or never")
 	fl.BoolVar(&o.exitCode, "exit-code", false, "end with the exit code of CMD")
 	fl.StringVar(&o.onWin, onWin, "", "shell command that runs after each win, before CMD")
@@ -165,14 +167,13 @@ CMD and the hooks have ELDEST_ELECTION, ELDEST_CANDIDATE_KEY, ELDEST_TOKEN (for 
 older tokens) and ELDEST_DEADLINE (leadership was certain until then when they started); --health
 also has ELDEST_PID, and --on-loss has ELDEST_CAUSE and ELDEST_EXIT_CODE instead of the deadline.
 eldest writes a line per event to stderr, with --json an object; stdout is CMD's.
-
 CMD receives SIGTERM, and SIGKILL after --grace: before leadership ends because renewals or
 heartbeats are not confirmed, for a transfer, and if SIGTERM or SIGINT (passed on) ends eldest. It
 is killed at once if the key is deleted or eldest is killed. The key is removed when no process of
 CMD runs. --restart campaigns again: on-failure also after a loss or a transfer, always in any case.
+With --standby CMD also runs while eldest waits, and reads JSON lines about that: ELDEST_STATUS_FD.
 `
-	runEnd = `
-Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
+	runEnd = `Not guaranteed: that CMD ends while the machine is suspended, or if the kernel cannot kill it.
 Exit codes: 0 CMD succeeded, or a signal or a transfer ended eldest; 1 CMD, --on-win or eldest
 failed; 2 bad usage; 3 leadership, the position in the queue or the session was lost. --exit-code:
 that of CMD, 128 and the number of a signal that killed it, or 127 if it could not be started.

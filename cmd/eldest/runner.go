@@ -8,9 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +21,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/keeper"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
@@ -301,19 +299,29 @@ func (o *round) campaign(ctx context.Context) outcome {
 		}
 		return err
 	}
-	leadership, err := o.candidate.Campaign(ctx)
-	for {
-		if err != nil {
-			return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
+	campaign := o.candidate.Campaign
+	if o.standby {
+		if _, err := o.candidate.Register(ctx); err != nil {
+			return notElected(ctx, err)
 		}
-		o.token = leadership.Token()
-		if keeper.End().Lost != nil { // while the candidate waited
+		campaign = o.candidate.Await
+	}
+	for {
+		t := newTenure(o, keeper)
+		out, won := t.win(ctx, campaign)
+		if won && keeper.End().Lost != nil && !t.running { // while the candidate waited
 			if err := another(); err != nil {
 				return outcome{err: err}
 			}
+			leadership := t.leadership
+			t = newTenure(o, keeper)
+			t.leads(leadership)
 		}
-		o.hold.Set(true)
-		out := newTenure(o, leadership, keeper).run(ctx)
+		if won {
+			o.token = t.leadership.Token()
+			o.hold.Set(true)
+			out = t.run(ctx)
+		}
 		keeper.Close()
 		if o.left = keeper.End().Left; o.left != nil {
 			if out.final = true; !errors.Is(out.err, job.ErrLeft) {
@@ -322,7 +330,7 @@ func (o *round) campaign(ctx context.Context) outcome {
 			return out
 		}
 		o.hold.Set(false)
-		if !o.leadsOn(ctx, out) {
+		if !won || !o.leadsOn(ctx, out) {
 			return out
 		}
 		o.lossHook(out)
@@ -331,8 +339,8 @@ func (o *round) campaign(ctx context.Context) outcome {
 			return outcome{err: err}
 		}
 		o.setIdle(true)
-		if leadership.Err() != nil { // else heartbeats were late, but not too late
-			leadership, err = o.candidate.Await(ctx)
+		if campaign = o.candidate.Await; t.leadership.Err() == nil { // heartbeats were late, but not too late
+			campaign = func(context.Context) (*election.Leadership, error) { return t.leadership, nil }
 		}
 	}
 }
@@ -357,8 +365,8 @@ func (o *round) startKeeper() (*job.Job, error) {
 	check := job.Shell(o.health, o.healthEvery)
 	check.Mute = true
 	spec := job.Spec{
-		Program: job.Command{Path: o.path, Args: o.program},
-		Hooks:   map[string]job.Command{onWin: job.Shell(o.onWin, o.hookTimeout), health: check},
+		Program: job.Command{Path: o.path, Args: o.program}, Messages: o.standby,
+		Hooks: map[string]job.Command{onWin: job.Shell(o.onWin, o.hookTimeout), health: check},
 	}
 	var err error
 	if spec.Farewell, err = json.Marshal(estate{Conn: o.conn, Lease: o.ID(), TTL: o.TTL()}); err != nil {
@@ -428,39 +436,6 @@ func (r *runner) hookEnded(name string, end job.HookResult) {
 		e.Cause = failure.Error()
 	}
 	r.events.tell(e)
-}
-
-// The environment variables of a program that "eldest run" runs. None of them is the variable of a
-// connection flag: ELDEST_KEY is the file of --key everywhere.
-const (
-	envElection = "ELDEST_ELECTION"
-	envKey      = "ELDEST_CANDIDATE_KEY"
-	envToken    = "ELDEST_TOKEN"
-	envDeadline = "ELDEST_DEADLINE"
-	envCause    = "ELDEST_CAUSE"
-	envExitCode = "ELDEST_EXIT_CODE"
-	envPID      = "ELDEST_PID"
-)
-
-// tenureEnv is the environment of processes that belong to a candidate: that of this process, without
-// the variables that an enclosing "eldest run" has set, and those of the candidate.
-func tenureEnv(election, key string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{envElection, envKey, envToken, envDeadline, envCause, envExitCode, envPID}, name)
-	})
-	return append(env, envElection+"="+election, envKey+"="+key)
-}
-
-func ofToken(token eldest.Token) string {
-	return envToken + "=" + strconv.FormatInt(int64(token), 10)
-}
-
-// untilWhen returns the variable with the time until which leadership is certain. The clock is read
-// before left is called, so that the sum is never too late if this process is stopped in between.
-func untilWhen(left func() time.Duration) string {
-	now := time.Now()
-	return envDeadline + "=" + now.Add(left()).Format(time.RFC3339Nano)
 }
 
 // keeperCommand is the command with which "eldest run" starts its keeper.

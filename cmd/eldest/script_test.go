@@ -44,6 +44,7 @@ import (
 //	ends NAME CODE          wait for the end, whatever is left on stdout
 //	stand NAME ELECTION VALUE FLAG...   start a campaign and read up to "leader" or "waiting"
 //	get NAME CODE PATH      ask what --http serves; the body becomes stdout, $NAME_http is where
+//	post CODE URL BODY      send an HTTP POST; the body of the answer becomes stdout
 //	shows NAME PATH TEXT... ask until the body has all of the texts
 //	silent NAME             nothing listens any more where --http served
 //	keeper NAME             wait until an "eldest run" has a keeper; its process ID is $NAME_keeper
@@ -172,6 +173,13 @@ var scriptCommands = map[string]func(*testscript.TestScript, *script, []string){
 		ts.Setenv(args[0]+"_http", at)
 		code, body := get(s.t, at+args[2])
 		if code != number(ts, args[1]) {
+			ts.Fatalf("%d: %s", code, body)
+		}
+		fmt.Fprint(ts.Stdout(), body)
+	},
+	"post": func(ts *testscript.TestScript, s *script, args []string) {
+		code, body := send(s.t, http.MethodPost, args[1], args[2])
+		if code != number(ts, args[0]) {
 			ts.Fatalf("%d: %s", code, body)
 		}
 		fmt.Fprint(ts.Stdout(), body)
@@ -370,14 +378,21 @@ func served(p *clitest.Process) string {
 	return found[1]
 }
 
-// get sends an HTTP request, and returns the code and the body.
+// get sends an HTTP GET, and returns the code and the body.
 func get(t testing.TB, url string) (int, string) {
 	t.Helper()
+	return send(t, http.MethodGet, url, "")
+}
+
+func send(t testing.TB, method, url, body string) (int, string) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(url)
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	resp, err := client.Do(req)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(answer)
 }

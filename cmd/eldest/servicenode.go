@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +34,8 @@ type nodeFlags struct {
 	// listen.
 	listen, advertise string
 	takeOver          bool
+	// drain and shutdown are those of curator.Config.
+	drain, shutdown time.Duration
 }
 
 func newServiceNodeCmd() *cobra.Command {
@@ -40,8 +45,12 @@ func newServiceNodeCmd() *cobra.Command {
 		Short: "Run one node of the key-value service until a signal ends it",
 		Long: `Runs one node of a key-value service (eldest.kv.v1.KV) that is kept in etcd. It is a
 candidate in ELECTION under the name NODE, which no other living process may have. The
-leader answers all requests: the other nodes forward theirs to it. SIGINT or SIGTERM ends
-it: it gives up leadership, if it leads, and finishes what it has begun.
+leader answers all requests: the other nodes forward theirs to it.
+
+SIGINT or SIGTERM ends it: a leader finishes the requests that it has begun, for at most
+--drain, and gives up leadership; then the node waits for the requests that it has
+forwarded, for at most --shutdown. A second signal ends both waits: these requests fail, and
+leadership is given up all the same. A third one ends the process.
 
 A node that crashed leaves its key in the queue until its lease expires. With --take-over
 the next process that is started as NODE removes that key at once. Use it where a
@@ -75,13 +84,18 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT for clients and for the other nodes")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: --listen)")
+	fl.DurationVar(&f.drain, "drain", curator.DefaultDrain, "how long a leader that ends finishes its requests")
+	fl.DurationVar(&f.shutdown, "shutdown", curator.DefaultShutdown, "how long a node that ends waits for forwarded requests")
 	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left")
 	return cmd
 }
 
-// checkListen refuses an invalid address before any request is sent to etcd, and an address without a
+// checkListen refuses a negative time or an invalid address before any request is sent to etcd, and an address without a
 // host, which the other nodes could not dial.
 func (f *nodeFlags) checkListen() error {
+	if f.drain < 0 || f.shutdown < 0 {
+		return cli.Usagef("--drain %v, --shutdown %v: want 0s, which is the default, or more", f.drain, f.shutdown)
+	}
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
 		return cli.Usagef("--listen %q: want HOST:PORT, as in 127.0.0.1:7001", f.listen)
@@ -129,8 +143,10 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 			Transfer:  !f.noTransfer,
 			TakeOver:  f.takeOver,
 		},
-		Listener: listener,
-		Hooks:    p.status.Calls(),
+		Listeners: []curator.Listener{{Listener: listener}},
+		Drain:     f.drain,
+		Shutdown:  f.shutdown,
+		Hooks:     p.status.Calls(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -159,13 +175,39 @@ func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, 
 		}
 	}()
 	served = true
+	unhook := atSecondSignal(c.Stop)
 	err = c.Run(ctx)
+	unhook()
 	hush()
 	select {
 	case <-told:
 	case <-time.After(cli.LastLines):
 	}
 	return err
+}
+
+// atSecondSignal calls stop at the second of the signals that end a command; the first one ends the
+// command's context. Then, or when unhook is called, signals have their previous effect again.
+func atSecondSignal(stop func()) (unhook func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer signal.Stop(signals)
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				return
+			}
+		}
+		stop()
+	}()
+	return func() {
+		close(over)
+		<-done
+	}
 }
 
 // nodeEvent is one line of "eldest service node --json".

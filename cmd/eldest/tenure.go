@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// tenure is a leadership during which a program runs.
+// tenure is a leadership during which a program runs; with --standby, also the wait for it.
 type tenure struct {
 	*round
-	leadership *election.Leadership
+	leadership *election.Leadership // nil before the win
+	leading    atomic.Bool          // leadership is set
+	lost       error                // why the candidacy ended before the win
 	job        *job.Job
 
 	running bool // the program was started
@@ -41,8 +44,14 @@ type tenure struct {
 	checks   sync.WaitGroup // of --health
 }
 
-func newTenure(o *round, l *election.Leadership, j *job.Job) *tenure {
-	return &tenure{round: o, leadership: l, job: j, ended: l.Done(), warning: j.Warned(), extended: make(chan struct{}, 1)}
+func newTenure(o *round, j *job.Job) *tenure {
+	return &tenure{round: o, job: j, warning: j.Warned(), extended: make(chan struct{}, 1)}
+}
+
+// leads makes l the leadership.
+func (t *tenure) leads(l *election.Leadership) {
+	t.leadership, t.ended = l, l.Done()
+	t.leading.Store(true)
 }
 
 // errWarned is why a lease was given up before its deadline.
@@ -65,23 +74,31 @@ func (t *tenure) run(ctx context.Context) outcome {
 	t.tellDeadline()
 	t.tenure.Store(t)
 	t.serve(ctx)
+	t.end()
+	return t.judge()
+}
+
+// end kills what runs. However the tenure ended, no process runs after this.
+func (t *tenure) end() {
 	t.tenure.Store(nil)
 	t.signals.program.Store(false)
-	// However it ended, no process runs after this.
 	t.job.Kill(killPatience)
 	if t.launched != nil { // the program may have run for a moment
-		if err := <-t.launched; err == nil {
+		if err := <-t.launched; err == nil && !t.running {
 			t.started()
 		}
 	}
 	t.checks.Wait()
-	return t.judge()
 }
 
 // serve runs --on-win and then the program, each as soon as enough time is left in the lease, until
-// the tenure is over.
+// the tenure is over. A program that runs already is told that it leads.
 func (t *tenure) serve(ctx context.Context) {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil && t.running:
+		await[struct{}](ctx, t, nil)
+		return
+	case ctx.Err() != nil:
 		t.out = &outcome{}
 		return
 	}
@@ -102,29 +119,49 @@ func (t *tenure) serve(ctx context.Context) {
 			return
 		}
 	}
+	if !t.launch(ctx, func() []string { return []string{ofToken(t.token), untilWhen(t.remaining)} }) {
+		return
+	}
+	t.setIdle(false)
+	switch {
+	case !t.running:
+		t.started()
+	case !t.stopping():
+		t.tellLeading()
+	}
+	if t.health != "" {
+		t.checks.Go(t.checkHealth)
+	}
+	await[struct{}](ctx, t, nil)
+}
+
+// launch has the keeper start the program or, if the program runs already, confirm that it has the
+// deadline, as soon as enough time is left in the lease. It returns false if the program does not
+// run. env returns what the environment of the program has beside that of the round.
+func (t *tenure) launch(ctx context.Context, env func() []string) bool {
 	for t.room(ctx) {
-		t.setIdle(false)
-		t.env = []string{ofToken(t.token), untilWhen(t.remaining)}
+		t.env = env()
 		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
 		err, ok := await(ctx, t, t.launched)
 		if !ok {
-			return
+			return false
 		}
 		t.launched, t.late = nil, nil
 		switch {
 		case err == nil:
-			t.started()
-			await[struct{}](ctx, t, nil)
-			return
+			return true
 		case errors.Is(err, job.ErrKeeper):
-			return
+			return false
+		case !errors.Is(err, job.ErrLate) && t.running: // it has just ended
+			await[struct{}](ctx, t, nil)
+			return false
 		case !errors.Is(err, job.ErrLate):
 			t.out = &outcome{refused: true, err: err}
-			return
+			return false
 		}
 		t.tellDeadline() // the keeper had not received a newer one
-		t.setIdle(true)
 	}
+	return false
 }
 
 // await receives from c. It returns false when the tenure is over, or the program has been killed.
@@ -200,8 +237,15 @@ func (t *tenure) started() {
 	t.noteUngrouped(t.job)
 	t.signals.program.Store(!t.over())
 	t.events.tell(event{Event: "started", PID: t.job.Pid()})
-	if t.health != "" {
-		t.checks.Go(t.checkHealth)
+}
+
+// stopping reports whether the program has been asked to end.
+func (t *tenure) stopping() bool {
+	select {
+	case <-t.job.Warned():
+		return true
+	default:
+		return t.stopped || t.drained
 	}
 }
 
@@ -268,8 +312,14 @@ func (t *tenure) patience() time.Duration {
 	return max(killPatience, min(time.Second, t.remaining()/2))
 }
 
-// remaining is how long no other candidate can lead, by the lease and the heartbeats.
-func (t *tenure) remaining() time.Duration { return t.candidate.Remaining() }
+// remaining is how long no other candidate can lead, by the lease and the heartbeats; before the win,
+// how long the lease lasts.
+func (t *tenure) remaining() time.Duration {
+	if !t.leading.Load() {
+		return t.Status().Remaining
+	}
+	return t.candidate.Remaining()
+}
 
 // graceNow is the grace for which the lease has time: if the server lowers the TTL, the program gets
 // less, too.
@@ -304,6 +354,9 @@ func (t *tenure) roomy() bool {
 // handsOver reports whether the tenure has ended because the candidate was asked to drain, and writes
 // the events for that once.
 func (t *tenure) handsOver() bool {
+	if t.leadership == nil {
+		return false
+	}
 	why := t.leadership.Err()
 	if !errors.Is(why, eldest.ErrDraining) {
 		return false
@@ -323,7 +376,7 @@ func (t *tenure) whyWarned() error {
 	if unwell := t.pulse.Err(); unwell != nil {
 		return fmt.Errorf("--health has not succeeded: %w", unwell)
 	}
-	if t.heartbeat > 0 && t.Status().Remaining > t.graceNow() { // the lease is not the reason
+	if t.heartbeat > 0 && t.leading.Load() && t.Status().Remaining > t.graceNow() { // the lease is not the reason
 		return eldest.ErrSuspended
 	}
 	return errWarned
@@ -347,7 +400,10 @@ func (t *tenure) judge() outcome {
 		t.warned = true
 	default:
 	}
-	out := outcome{ran: t.running, exit: end.Status, err: t.leadership.Err()}
+	out := outcome{ran: t.running, exit: end.Status, err: t.lost}
+	if t.leadership != nil {
+		out.err = t.leadership.Err()
+	}
 	if t.handsOver() {
 		// This is not a loss, whatever has happened to the lease since: the tenure was already over.
 		out.err, out.drained = nil, out.err

@@ -53,7 +53,7 @@ func (p *peer) Leader() elector.Leader { return p.leader }
 func (p *peer) Close(reason error) {
 	p.Calls.Close(reason)
 	p.front.endings.Go(func() {
-		p.Drain(p.front.cfg.Grace)
+		p.Drain(context.Background(), p.front.cfg.Grace)
 		p.Finish(reason)
 	})
 }

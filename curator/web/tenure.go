@@ -54,7 +54,7 @@ func (f *Front) lead(ctx context.Context, t *tenure) error {
 	// end.
 	t.Close(why)
 	f.router.Leave(t, why)
-	t.Drain(f.cfg.Grace)
+	t.Drain(context.Background(), f.cfg.Grace)
 	t.Finish(why)
 	return cause
 }

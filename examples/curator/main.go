@@ -59,18 +59,15 @@ func main() {
 	if o.node == "" {
 		log.Fatal("--node is required")
 	}
-	// The first signal ends the context: leadership is given up, calls that have begun are
-	// finished, and the next node leads milliseconds later. A second signal ends the process at
-	// once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	if err := run(ctx, o); err != nil {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if err := run(signals, o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// run serves until ctx ends.
-func run(ctx context.Context, o options) error {
+// run serves until a signal ends it.
+func run(signals chan os.Signal, o options) error {
 	server, peer, err := o.files.credentials()
 	if err != nil {
 		return err
@@ -101,7 +98,7 @@ func run(ctx context.Context, o options) error {
 			Source:  elector.Always(elector.Client(client)),
 			Session: lease.Options{TTL: o.ttl},
 		},
-		Listener: listener,
+		Listeners: []curator.Listener{{Listener: listener, Credentials: server}},
 		// New for each tenure, with the tenure's guard: nothing outlives the tenure.
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
@@ -111,10 +108,9 @@ func run(ctx context.Context, o options) error {
 			kvpb.RegisterKVServer(r, server)
 			return nil
 		},
-		ServerCredentials: server,
-		PeerCredentials:   peer,
-		VerifyHop:         verify,
-		Logger:            logger,
+		PeerCredentials: peer,
+		VerifyHop:       verify,
+		Logger:          logger,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -132,6 +128,18 @@ func run(ctx context.Context, o options) error {
 	go func() {
 		defer close(told)
 		tell(telling, node.Watch())
+	}()
+	// The first signal ends the context: calls that have begun are finished, leadership is given up,
+	// and the next node leads milliseconds later. After a second signal calls are not waited for. A
+	// third one ends the process.
+	ctx, drain := context.WithCancel(context.Background())
+	defer drain()
+	go func() {
+		<-signals
+		drain()
+		<-signals
+		signal.Stop(signals)
+		node.Stop()
 	}()
 	err = node.Run(ctx)
 	hush()

@@ -36,6 +36,15 @@ func (c *Cell[T]) Set(value T) {
 	})
 }
 
+// Update is Set of the value that edit returns for the newest one; no other value is set meanwhile.
+// edit must not use the cell.
+func (c *Cell[T]) Update(edit func(T) T) {
+	c.change(func(next *moment[T]) {
+		next.value = edit(next.value)
+		next.version++
+	})
+}
+
 // Close ends the cell with a reason; err must not be nil. No further value can be set. Each reader
 // still gets the newest value, if it has not seen it, and then err. Only the first Close counts.
 func (c *Cell[T]) Close(err error) {

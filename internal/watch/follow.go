@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,6 +37,9 @@ type Target struct {
 	// Interrupted is called with the reason why changes are no longer reported. The next call is
 	// Snapshot. May be nil.
 	Interrupted func(reason error)
+	// Waiting is how many events may wait while a function of the target runs. If there are more, they
+	// are dropped, and that is an interruption. 0 means no limit: the functions do not block.
+	Waiting int
 	// Probe returns a read with which to check that the stream still delivers changes, and a
 	// function that reports whether the answer of the read agrees with the changes so far. The
 	// function may be called again, after more changes. nil: the stream is checked as a whole.
@@ -53,18 +57,22 @@ type Target struct {
 func (s *Source) Follow(ctx context.Context, t Target) error {
 	on := s.Stream()
 	f := following{source: s, target: t, stream: on.Stream}
-	err := f.follow(ctx)
 	leave := func() {
 		if f.watch != nil {
 			f.watch.Stop()
 		}
 		on.Release()
 	}
-	if err == nil {
-		context.AfterFunc(ctx, leave)
-		return nil
-	}
-	leave()
+	enough := false
+	defer func() { // also if a function of the target panics
+		if enough {
+			context.AfterFunc(ctx, leave)
+		} else {
+			leave()
+		}
+	}()
+	err := f.follow(ctx)
+	enough = err == nil
 	return err
 }
 
@@ -94,7 +102,7 @@ type following struct {
 func (f *following) follow(ctx context.Context) error {
 	s := f.source
 	for failures := 0; ctx.Err() == nil; failures++ {
-		f.inPlace, f.news = time.Time{}, newInbox()
+		f.inPlace, f.news = time.Time{}, newInbox(f.target.Waiting)
 		f.watch = f.stream.Watch(stream.Request{Key: f.target.Key, End: f.target.End, Checked: f.target.Probe != nil}, f.news.put)
 		err := f.start(ctx)
 		if err == nil {
@@ -265,17 +273,30 @@ func (f *following) change(events []*clientv3.Event) (enough bool) {
 // inbox has the reports of a watch that its follower has not taken yet: the stream never waits for
 // a follower.
 type inbox struct {
-	mu    sync.Mutex
-	queue []stream.Change
-	ready chan struct{} // holds a value while the queue is not empty
+	limit int // of events; 0: none
+
+	mu     sync.Mutex
+	queue  []stream.Change
+	events int           // in the queue
+	over   bool          // the limit was exceeded: nothing is added any more
+	ready  chan struct{} // holds a value while the queue is not empty
 }
 
-func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
+func newInbox(limit int) *inbox { return &inbox{limit: limit, ready: make(chan struct{}, 1)} }
 
 func (i *inbox) put(c stream.Change) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.queue = append(i.queue, c); len(i.queue) == 1 {
+	if i.over {
+		return
+	}
+	idle := len(i.queue) == 0
+	if i.events += len(c.Events); i.limit > 0 && i.events > i.limit {
+		// The follower reads the range again, so what waits is of no use.
+		i.over, i.queue = true, nil
+		c = stream.Change{Err: fmt.Errorf("more than %d changes waited to be handled", i.limit)}
+	}
+	if i.queue = append(i.queue, c); idle {
 		i.ready <- struct{}{}
 	}
 }
@@ -285,6 +306,7 @@ func (i *inbox) take() stream.Change {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	first := i.queue[0]
+	i.events -= len(first.Events)
 	if i.queue = i.queue[1:]; len(i.queue) > 0 {
 		i.ready <- struct{}{}
 	}

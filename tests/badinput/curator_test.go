@@ -3,6 +3,7 @@ package badinput
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,9 +62,9 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	listener := listen(s.T)
 	i := &instance{address: listener.Addr().String()}
 	cfg := curator.Config{
-		Elector:  s.node(id),
-		Listener: listener,
-		Wait:     time.Second, // long enough to make a connection on a busy machine
+		Elector:   s.node(id),
+		Listeners: []curator.Listener{{Listener: listener}},
+		Wait:      time.Second, // long enough to make a connection on a busy machine
 		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
 			kvpb.RegisterKVServer(r, store{instance: i})
 			return nil
@@ -84,7 +85,7 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	var err error
 	i.Curator, err = curator.New(cfg)
 	require.NoError(s.T, err)
-	if cfg.ServerCredentials == nil {
+	if cfg.Listeners[0].Credentials == nil {
 		s.connect(i, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -120,13 +121,16 @@ func curatorSection(t *testing.T) section {
 	listener := listen(t)
 	everywhere, err := net.Listen("tcp", ":0")
 	require.NoError(t, err)
+	local, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, listener.Close(), "New must not touch it")
 		require.NoError(t, everywhere.Close(), "New must not touch it")
+		require.NoError(t, local.Close(), "New must not touch it")
 	})
 	good := func() curator.Config {
 		return curator.Config{
-			Elector: st.node("n1"), Listener: listener,
+			Elector: st.node("n1"), Listeners: []curator.Listener{{Listener: listener}},
 			Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 		}
 	}
@@ -148,12 +152,21 @@ func curatorSection(t *testing.T) section {
 			}
 		}
 	}
-	refuses("no listener", "new curator", func(cfg *curator.Config) { cfg.Listener = nil })
-	refuses("a nil `*net.TCPListener`", "new curator", func(cfg *curator.Config) { cfg.Listener = typed })
-	refuses("a listener on all addresses, and no address to dial", "new curator", func(cfg *curator.Config) { cfg.Listener = everywhere })
+	refuses("no listeners", "new curator", func(cfg *curator.Config) { cfg.Listeners = nil })
+	refuses("a listener that is nil", "new curator", func(cfg *curator.Config) { cfg.Listeners = append(cfg.Listeners, curator.Listener{}) })
+	refuses("a nil `*net.TCPListener`", "new curator", func(cfg *curator.Config) { cfg.Listeners[0].Listener = typed })
+	refuses("a listener twice", "new curator", func(cfg *curator.Config) {
+		cfg.Listeners = append(cfg.Listeners, curator.Listener{Listener: listener, Credentials: insecure.NewCredentials()})
+	})
+	refuses("a listener on all addresses, and no address to dial", "new curator", func(cfg *curator.Config) { cfg.Listeners[0].Listener = everywhere })
+	refuses("a Unix socket, a listener on all addresses, and no address to dial", "new curator", func(cfg *curator.Config) {
+		cfg.Listeners = []curator.Listener{{Listener: local}, {Listener: everywhere}}
+	})
 	refuses("no services", "new curator", func(cfg *curator.Config) { cfg.Services = nil })
 	refuses("`Wait` −1 s", "new curator", func(cfg *curator.Config) { cfg.Wait = -time.Second })
+	refuses("`Drain` −1 s", "new curator", func(cfg *curator.Config) { cfg.Drain = -time.Second })
 	refuses("`Grace` −1 s", "new curator", func(cfg *curator.Config) { cfg.Grace = -time.Second })
+	refuses("`Shutdown` −1 s", "new curator", func(cfg *curator.Config) { cfg.Shutdown = -time.Second })
 	refuses("`MaxMessage` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMessage = -1 })
 	refuses("`MaxMetadata` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMetadata = -1 })
 	refuses("`MaxWaiting` −1", "new curator", func(cfg *curator.Config) { cfg.MaxWaiting = -1 })
@@ -162,9 +175,9 @@ func curatorSection(t *testing.T) section {
 	refuses("`ReadAge` without `Reads`", "new curator", func(cfg *curator.Config) {
 		cfg.ReadAge = func(context.Context) (time.Duration, error) { return 0, nil }
 	})
-	refuses("TLS for the listener, and nothing said of the hop", "new curator", func(cfg *curator.Config) { cfg.ServerCredentials = insecure.NewCredentials() })
+	refuses("TLS for the listener, and nothing said of the hop", "new curator", func(cfg *curator.Config) { cfg.Listeners[0].Credentials = insecure.NewCredentials() })
 	refuses("TLS for the listener, an option for the hop, and no credentials", "new curator", func(cfg *curator.Config) {
-		cfg.ServerCredentials, cfg.PeerOptions = insecure.NewCredentials(), []grpc.DialOption{grpc.WithDisableRetry()}
+		cfg.Listeners[0].Credentials, cfg.PeerOptions = insecure.NewCredentials(), []grpc.DialOption{grpc.WithDisableRetry()}
 	})
 	refuses("a local service twice", "new curator", register(&kvpb.KV_ServiceDesc, &kvpb.KV_ServiceDesc))
 	for _, bad := range badNames {

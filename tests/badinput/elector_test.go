@@ -85,6 +85,14 @@ func electorSection(t *testing.T) section {
 	run("`Run`: no lead function", idle, st.Ctx, nil, eldest.ErrInvalid)
 	run("`Run`: a context that has ended", idle, over, untilTheEnd, context.Canceled)
 	run("`Run` while it runs", running, st.Ctx, untilTheEnd, eldest.ErrCampaigning)
+	sets := func(tried string, ctx context.Context, address string) {
+		s.rows = append(s.rows, row{tried: tried, op: "set address", election: st.Election, want: errInvalid, try: func() error {
+			return running.SetAddress(ctx, address)
+		}})
+	}
+	sets("`SetAddress`: no context", absent, "h:1")
+	sets("`SetAddress`: an address of 1,025 bytes", st.Ctx, long(1024))
+	sets("`SetAddress`: an address that is not UTF-8", st.Ctx, "\xff")
 	reason := func(tried string, source elector.Source, want ...error) {
 		s.rows = append(s.rows, row{tried: tried, want: want, try: func() error {
 			cfg := st.node("lonely")
@@ -132,6 +140,7 @@ func groupSection(t *testing.T) section {
 	refuses("an election", "invoices", func(cfg *elector.Config) { cfg.Election = "invoices" })
 	refuses("`Transfer`", "", func(cfg *elector.Config) { cfg.Transfer = true })
 	refuses("`TakeOver`", "", func(cfg *elector.Config) { cfg.TakeOver = true })
+	refuses("`Standby`", "", func(cfg *elector.Config) { cfg.Standby = func(context.Context, *elector.Positions) {} })
 	refuses("`Starts` −1", "", func(cfg *elector.Config) { cfg.Starts = -1 })
 	refuses("no node ID", "", func(cfg *elector.Config) { cfg.NodeID = "" })
 	refuses("no source", "", func(cfg *elector.Config) { cfg.Source = nil })

@@ -1,6 +1,7 @@
 package badinput
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -179,6 +180,17 @@ func observeSection(t *testing.T) section {
 	ask("`Queue`: no context", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(absent, st.Client, nil, st.Election)) })
 	ask("`Queue`: no client", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, nil, nil, st.Election)) })
 	ask("`Queue`: an empty name", "queue", "", eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, st.Client, nil, "")) })
+	changes := func(ctx context.Context, cfg observe.Config) (err error) {
+		for _, err = range observe.Changes(ctx, cfg) {
+		}
+		return err
+	}
+	good := observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client}
+	ask("`Changes`: no context", "observe", st.Election, eldest.ErrInvalid, 0, func() error { return changes(absent, good) })
+	ask("`Changes`: a nested name", "observe", "orders/eu", eldest.ErrInvalid, 0, func() error {
+		return changes(st.Ctx, observe.Config{Election: "orders/eu", KV: st.Client, Watcher: st.Client})
+	})
+	ask("`Changes`: no client", "observe", st.Election, eldest.ErrInvalid, 0, func() error { return changes(st.Ctx, observe.Config{Election: st.Election}) })
 	ask("`Subscription.Next`: no context", "observe", st.Election, eldest.ErrInvalid, 0, func() error { return second(looking.Next(absent)) })
 	ask("`Next` of an observer that was closed", "observe", st.Election, eldest.ErrClosed, 0, func() error { return second(late.Next(st.Ctx)) })
 	s.rows = append(s.rows,

@@ -32,7 +32,7 @@ func (a authority) client(own tls.Certificate, whom string) credentials.Transpor
 // accepted from nodes only.
 func (a authority) node(own tls.Certificate) func(*curator.Config) {
 	return func(cfg *curator.Config) {
-		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
+		cfg.Listeners[0].Credentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
 		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.client(own, l.NodeID) }
 		cfg.VerifyHop = curator.NodeCertificate
 	}

@@ -22,6 +22,7 @@
 //	library      the packages that send requests: lease, election, elector, observe, and so on
 //	regressions  tests/regressions
 //	drop-in      tests/dropin
+//	interop      tests/interop
 //	chaos        eldest chaos for a minute, with seed 1
 //	mixed        TestRolling of this package: upgrades and downgrades, member by member, under elections
 //

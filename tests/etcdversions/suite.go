@@ -32,6 +32,7 @@ var suites = []suite{
 	{name: "library", packages: "./lease ./election ./elector ./observe ./transfer ./txn ./keeper ./compat/concurrency", limit: 5 * time.Minute},
 	{name: "regressions", packages: "./tests/regressions", limit: 5 * time.Minute},
 	{name: "drop-in", packages: "./tests/dropin", limit: 4 * time.Minute},
+	{name: "interop", packages: "./tests/interop", limit: 2 * time.Minute},
 	{name: "chaos", command: chaos, limit: 5 * time.Minute},
 	{name: "mixed", packages: "./tests/etcdversions", flag: "-rolling", limit: 5 * time.Minute},
 }

@@ -79,6 +79,7 @@ type runs struct {
 	simulations [2]simulation // of Eldest and of etcd's package
 	chaos       [2]chaos
 	loads       [4]load // three full ones, and a fifth of one
+	forwarding  *forwarding
 }
 
 var contenders = [2]string{"eldest", "concurrency"}
@@ -109,7 +110,9 @@ func readRuns(root string) (*runs, error) {
 			return nil, fmt.Errorf("the run %s: verdict %s, %d violations, missed %v", name, l.Verdict, l.Violated, l.Missed)
 		}
 	}
-	return &r, nil
+	var err error
+	r.forwarding, err = readForwarding(root)
+	return &r, err
 }
 
 // invariants describes each invariant that may be violated.
@@ -165,6 +168,7 @@ func runsPage(r *runs) string {
 	}
 	b.WriteString(chaosTables(r.chaos))
 	b.WriteString(loadTables(r.loads[:]))
+	b.WriteString(forwardingTables(r.forwarding))
 	return b.String()
 }
 

@@ -2,6 +2,7 @@ package regressions
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,12 @@ func (w *twin) giveUp(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return w.log.says("lease left to expire") }, "the farewell is given up")
 }
 
-const sameID = "WARN another process, or an earlier instance of this node, has this node ID"
+// What docs/operations/failures.md says that an operator sees: a log line, and the status of the one
+// that waits.
+const (
+	sameID   = "WARN another process, or an earlier instance of this node, has this node ID: its key is not removed"
+	sharedID = "two processes share the ID"
+)
 
 // Row 50. Two processes run with one node ID. Neither removes the other's key: not when it starts,
 // and not after a round whose own key was left.
@@ -59,6 +65,10 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
 	require.NoError(t, l.Err())
 	etcdtest.Eventually(t, func() bool { return second.log.says(sameID) }, "the one that starts later is warned")
+	etcdtest.Eventually(t, func() bool {
+		reason := second.Status().Reason() // it never follows its own ID
+		return reason != nil && strings.Contains(reason.Error(), sharedID) && strings.Contains(reason.Error(), l.Key())
+	}, "its status names the other one's key")
 	for _, pair := range [][2]*twin{{first, second}, {second, first}} {
 		leads, waits := pair[0], pair[1]
 		leads.giveUp(t)

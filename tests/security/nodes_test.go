@@ -55,10 +55,10 @@ func (s *service) start(id string) {
 			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
 			Session: lease.Options{TTL: time.Minute}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
 		},
-		Listener: listener, Wait: 2 * time.Second,
-		ServerCredentials: credentials.NewTLS(&tls.Config{
+		Listeners: []curator.Listener{{Listener: listener, Credentials: credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
-		}),
+		})}},
+		Wait: 2 * time.Second,
 		PeerCredentials: func(l elector.Leader) credentials.TransportCredentials {
 			secured := s.ca.Client(own)
 			secured.ServerName = l.NodeID

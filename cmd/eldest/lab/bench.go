@@ -63,7 +63,9 @@ them. Compare the ratios, not the times.
 Failover, when a leader crashes, is stopped or loses its network: crash and cut. The cost of
 heartbeats, and their effect on healthy leaders: heartbeats and suspensions. Graceful change,
 when a leader resigns: handover; through a whole queue: drain; until all observers are
-notified: fanout. Resources at rest: footprint and sessions.
+notified: fanout; until a service that needs data answers: standby. Resources at rest: footprint and
+sessions. Calls of a service through a node that follows: forwarding, whose contenders are the ways
+of a call.
 
 Contenders:
   eldest       this project
@@ -79,6 +81,7 @@ all, "eldest bench report" makes a page of the results that --json stored.
 		Example: `  eldest bench handover
   eldest bench herd --size 10,100,1000 --html herd.html
   eldest bench all --members 1 --json all.json
+  eldest bench forwarding --regime unary-100B,bidi-stream-4KiB --size 1,64
   eldest bench suspensions --regime hogs --for 1m --rounds 10 --contender eldest-heartbeat-1s
   eldest bench crash --endpoints etcd1:2379,etcd2:2379,etcd3:2379 --processes 4`,
 		Args: cobra.ArbitraryArgs,
@@ -99,6 +102,9 @@ all, "eldest bench report" makes a page of the results that --json stored.
 	cmd.AddGroup(&cobra.Group{ID: "scenarios", Title: "Scenarios:"}, &cobra.Group{ID: othersGroup, Title: "Other commands:"})
 	for _, s := range bench.Scenarios() {
 		long := strings.ToUpper(s.Summary[:1]) + s.Summary[1:] + ".\n"
+		if len(s.Contenders) > 0 {
+			long += "\nContenders:\n" + figures.Glossary(s.Contenders, "  ") + "\n"
+		}
 		if len(s.Regimes) > 0 {
 			long += "\nRegimes:\n" + figures.Glossary(s.Regimes, "  ") + "\n"
 		}
@@ -145,13 +151,14 @@ func listScenarios(w io.Writer, asJSON bool) error {
 		Sizes    []int    `json:"sizes,omitempty"`
 		TTLs     []string `json:"ttls,omitempty"`
 		Load     int      `json:"load,omitempty"`
-		// The terms used in the results.
-		Regimes []bench.Term `json:"regimes,omitempty"`
-		Metrics []bench.Term `json:"metrics,omitempty"`
+		// The terms used in the results; no contenders means those of the other scenarios.
+		Contenders []bench.Term `json:"contenders,omitempty"`
+		Regimes    []bench.Term `json:"regimes,omitempty"`
+		Metrics    []bench.Term `json:"metrics,omitempty"`
 	}
 	rows, lines := []row{}, tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range bench.Scenarios() {
-		r := row{s.Name, s.Summary, s.Defaults.Rounds, s.Defaults.Sizes, nil, s.Defaults.Load, s.Regimes, s.Metrics}
+		r := row{s.Name, s.Summary, s.Defaults.Rounds, s.Defaults.Sizes, nil, s.Defaults.Load, s.Contenders, s.Regimes, s.Metrics}
 		for _, ttl := range s.Defaults.TTLs {
 			r.TTLs = append(r.TTLs, ttl.String())
 		}

@@ -67,6 +67,8 @@ func TestBadUsageOfBench(t *testing.T) {
 		"suspensions --for 0s":                      "--for",
 		"guard --for 1s":                            "unknown flag: --for",
 		"drain --size 1":                            "2 or more",
+		"forwarding --contender eldest":             "direct, forwarded, floor",
+		"forwarding --processes 2":                  "unknown flag: --processes",
 		"list surplus":                              "surplus",
 		"report":                                    "the file is missing",
 		"report /no/such/file":                      "/no/such/file",
@@ -102,13 +104,14 @@ func TestBenchListsItsScenarios(t *testing.T) {
 		code, stdout, _ := runLine(t, "bench", s.Name, "--help")
 		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "--json FILE")
-		for _, term := range slices.Concat(s.Regimes, s.Metrics) {
+		for _, term := range slices.Concat(s.Contenders, s.Regimes, s.Metrics) {
 			require.Contains(t, stdout, "\n  "+term.Name+" ", "%s does not explain it", s.Name)
 		}
 		require.Equal(t, len(s.Defaults.Sizes) > 0, strings.Contains(stdout, "--size ints"))
 		require.Equal(t, len(s.Defaults.TTLs) > 0, strings.Contains(stdout, "--ttl TTLs"))
 		require.Equal(t, s.Defaults.Load > 0, strings.Contains(stdout, "--load int"))
 		require.Equal(t, s.Defaults.For > 0, strings.Contains(stdout, "--for duration"))
+		require.Equal(t, !s.InProcess, strings.Contains(stdout, "--processes int"))
 	}
 }
 
@@ -162,8 +165,10 @@ func TestOptionsOfBench(t *testing.T) {
 	_, f, err = settled(t, "--rounds", "3", "--warmup", "0", "--contender", "eldest,floor", "--contender", "herd",
 		"-n", "1,2", "--size", "3", "--ttl", "2s,5s", "--load", "9", "--processes", "4", "--for", "3s")
 	require.NoError(t, err)
-	few := bench.Options{Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}, Processes: 4}
-	require.Equal(t, few, f.options(bench.Scenario{}), "what means nothing to a scenario is left out")
+	few := bench.Options{Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}}
+	require.Equal(t, few, f.options(bench.Scenario{InProcess: true}), "what means nothing to a scenario is left out")
+	few.Processes = 4
+	require.Equal(t, few, f.options(bench.Scenario{}))
 	few.Sizes, few.TTLs, few.Load, few.For = []int{1, 2, 3}, []time.Duration{2 * time.Second, 5 * time.Second}, 9, 3*time.Second
 	require.Equal(t, few, f.options(whole))
 }

@@ -76,7 +76,9 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	if len(scenarios) == 1 && len(scenarios[0].Regimes) > 1 {
 		fl.StringSliceVar(&f.given.Regimes, "regime", nil, "which regimes; comma separated or repeated (default: all)")
 	}
-	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes (default: the scenario's;\ncrash: one for each leader, fanout: also 4 for observers, else: only this one)")
+	if slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return !s.InProcess }) {
+		fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes (default: the scenario's;\ncrash: one for each leader, fanout: also 4 for observers, else: only this one)")
+	}
 	addJSONFile(fl, &f.json)
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
@@ -117,7 +119,7 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	// Some of these options may not apply to some of the scenarios.
 	whole := bench.Scenario{Name: cmd.Name(), Defaults: bench.Options{Sizes: []int{1}, TTLs: []time.Duration{1}, For: 1}}
 	given := f.given
-	given.Regimes = nil // runBench checks them against their scenario
+	given.Regimes, given.Contenders = nil, nil // runBench checks them against their scenario
 	if err := whole.Check(given); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
@@ -161,6 +163,9 @@ func (f *benchFlags) options(s bench.Scenario) bench.Options {
 	}
 	if s.Defaults.For == 0 {
 		o.For = 0
+	}
+	if s.InProcess {
+		o.Processes = 0
 	}
 	return o
 }

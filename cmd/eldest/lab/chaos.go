@@ -76,7 +76,7 @@ func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.faults, "faults", nil, "the faults to inject, comma separated or repeated; \"list\" lists them (default: all)")
 	fl.IntVar(&f.cfg.Members, "members", 3, "members of etcd: 1, 3 or 5")
 	fl.IntVar(&f.cfg.Participants, "participants", 5, fmt.Sprintf("candidates, each a process: 2 to %d", chaos.MaxParticipants))
-	fl.DurationVar(&f.cfg.TTL, "ttl", time.Second, fmt.Sprintf("TTL of the leases, in whole seconds, up to %v", chaos.MaxTTL))
+	cli.TTLVar(fl, &f.cfg.TTL, time.Second, fmt.Sprintf("TTL of the leases, in whole seconds, up to %v", chaos.MaxTTL))
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: only series with a\nviolation, in a temporary directory)")
 	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")

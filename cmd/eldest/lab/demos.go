@@ -84,7 +84,7 @@ interrupted, nothing was checked.`,
 	fl := cmd.Flags()
 	fl.IntVar(&cfg.Members, "members", demo.DefaultMembers, "members of the etcd cluster: 1, 3 or 5; with 1 nothing is partitioned")
 	fl.IntVar(&cfg.Candidates, "candidates", demo.DefaultCandidates, "number of candidates at a time, 3 or more")
-	fl.DurationVar(&cfg.TTL, "ttl", demo.DefaultTTL, "time to live of their leases, 2s or more; a killed leader is replaced after that")
+	cli.TTLVar(fl, &cfg.TTL, demo.DefaultTTL, "time to live of their leases, 2s or more; a killed leader is replaced after that")
 	fl.DurationVar(&cfg.Heartbeat, "heartbeat", demo.DefaultHeartbeat, "timeout of the two candidates of a round that have heartbeats, 500ms or more and less than --ttl")
 	fl.DurationVar(&cfg.Duration, "duration", 0, "repeat the steps until this is over (default: each step once)")
 	return cmd
@@ -129,7 +129,7 @@ interrupted, nothing was checked.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.DurationVar(&cfg.TTL, "ttl", service.DefaultTTL, "time to live of the nodes' leases, 2s or more; a killed leader is replaced after that")
+	cli.TTLVar(fl, &cfg.TTL, service.DefaultTTL, "time to live of the nodes' leases, 2s or more; a killed leader is replaced after that")
 	fl.IntVar(&cfg.Rounds, "rounds", service.DefaultRounds, "number of times that the steps run")
 	fl.Uint64Var(&cfg.Seed, "seed", 0, "seed of the client's requests (default: random, and printed)")
 	cmd.AddCommand(node)

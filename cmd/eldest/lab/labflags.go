@@ -67,7 +67,7 @@ func newLabCmd() *cobra.Command {
 	fl.SortFlags = false // those of the lab come first
 	fl.IntVar(&f.members, "members", sandbox.DefaultMembers, "members of the etcd cluster that it starts: 1, 3 or 5")
 	fl.IntVar(&f.participants, "participants", 3, fmt.Sprintf("candidates at the beginning, each a process: 0 to %d", sandbox.MostParticipants))
-	fl.DurationVar(&f.ttl, "ttl", sandbox.DefaultTTL, fmt.Sprintf("time to live of their leases, in whole seconds, %v to %v", sandbox.MinTTL, sandbox.MaxTTL))
+	cli.TTLVar(fl, &f.ttl, sandbox.DefaultTTL, fmt.Sprintf("time to live of their leases, in whole seconds, %v to %v", sandbox.MinTTL, sandbox.MaxTTL))
 	fl.StringSliceVar(&f.kinds, "kind", nil, "their kinds, in turn; comma separated or repeated: "+kindNames()+" (default: eldest)")
 	fl.StringVar(&f.play, "play", "", "play the scenario in this `FILE` at the beginning")
 	fl.StringVar(&f.listen, "listen", page.DefaultListen, "where the page is served: PORT, on 127.0.0.1, or HOST:PORT; port 0 is a free one")

@@ -56,7 +56,7 @@ func newTraceCmd() *cobra.Command {
 	fl.Lookup("endpoints").DefValue = "[]" // shown as empty
 	fl.IntVar(&f.scene.Candidates, "candidates", 3, "number of candidates, up to 20")
 	fl.StringVar(&f.act, "act", string(campaigns.Resign), "the act: "+campaigns.Names())
-	fl.DurationVar(&f.scene.TTL, "ttl", 0, "time to live of the leases (default: 1m, so that none is renewed; 3s for crash and cut)")
+	cli.TTLVar(fl, &f.scene.TTL, 0, "time to live of the leases (default: 1m, so that none is renewed; 3s for crash and cut)")
 	fl.StringVar(&f.scene.Contender, "contender", contender.Eldest, "the implementation: eldest, or concurrency, etcd's own package")
 	fl.StringVar(&f.svg, "svg", "", "draw a sequence diagram of the normal form into this file")
 	fl.BoolVar(&f.normalise, "normalise", false, "write the normal form, at the end: the same text for every run with the same flags")
@@ -146,8 +146,11 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if f.program == nil {
-		if err := cli.Positive(fl, "candidates", "ttl"); err != nil {
+		if err := cli.Positive(fl, "candidates"); err != nil {
 			return err
+		}
+		if f.scene.TTL < 0 {
+			return cli.Usagef("--ttl %v: want more than 0s", f.scene.TTL)
 		}
 		f.scene.Election, f.scene.Act = f.election, campaigns.Act(f.act)
 		if err := f.scene.Check(); err != nil {

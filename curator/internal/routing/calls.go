@@ -104,10 +104,12 @@ func (c *Calls) Close(reason error) {
 // Cancel ends the context. Only the first cause counts.
 func (c *Calls) Cancel(cause error) { c.cancel(cause) }
 
-// Drain blocks until no awaited call runs, or the limit has passed, or the context ends.
-func (c *Calls) Drain(limit time.Duration) {
-	ctx, cancel := context.WithTimeout(c.ctx, limit)
+// Drain blocks until no awaited call runs, or the limit has passed, or ctx or the context of the
+// calls ends.
+func (c *Calls) Drain(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

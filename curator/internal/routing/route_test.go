@@ -141,7 +141,7 @@ func TestCalls(t *testing.T) {
 	require.NoError(t, c.Begin(true))
 	require.NoError(t, c.Begin(false))
 	settled := make(chan struct{})
-	go func() { defer close(settled); c.Drain(time.Hour) }()
+	go func() { defer close(settled); c.Drain(t.Context(), time.Hour) }()
 	c.Close(errDeposed)
 	require.ErrorIs(t, c.Begin(true), errDeposed)
 	require.NoError(t, c.Cause())
@@ -161,9 +161,9 @@ func TestCalls(t *testing.T) {
 
 	c = NewCalls(t.Context(), Never)
 	require.NoError(t, c.Begin(true))
-	c.Drain(time.Millisecond)
+	c.Drain(t.Context(), time.Millisecond)
 	go c.Cancel(errDeposed)
-	c.Drain(time.Hour) // ends with the calls' context
+	c.Drain(t.Context(), time.Hour) // ends with the calls' context
 	require.ErrorIs(t, c.Over(), errDeposed)
 	c.End(true)
 }

@@ -86,7 +86,7 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 	r.known = l.Token // it may be lower, from another etcd or from one that was restored
 	r.publish(&Route[S, P]{Peer: p, Leaving: r.leaving && !another})
 	if another {
-		r.disconnect(errAnother)
+		r.disconnect(replaced(r.peer, l.Token))
 		r.peer, r.leaving = p, false
 	}
 }
@@ -163,6 +163,19 @@ func (r *Router[S, P]) Disconnect(reason error) {
 }
 
 var errAnother = errors.New("another tenure is known")
+
+// ErrMoved is why the connection to a leader ends that is reached at another address now. Its
+// tenure continues.
+var ErrMoved = errors.New("another address of the leader is known")
+
+// replaced returns why the connection to the last leader ends when a tenure is known.
+func replaced[P Peer](last P, token eldest.Token) error {
+	var none P
+	if last != none && last.Leader().Token == token {
+		return ErrMoved
+	}
+	return errAnother
+}
 
 // disconnect is called after the next route was published, so a call that finds its peer closed
 // finds another route. The caller holds mu.

@@ -93,8 +93,8 @@ func newLayout(dir, path string, cfg Config) (layout, error) {
 	return lay, os.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// configs turns the layout into etcd's configs of its members. Features that Eldest does not use are
-// disabled, so that a member starts fast and does nothing else.
+// configs turns the layout into etcd's configs of its members. What they serve is what etcd serves by
+// default, the JSON gateway included.
 func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config {
 	var initial []string
 	configs := make([]*embed.Config, len(l.Members))
@@ -107,7 +107,6 @@ func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config 
 		ec.ListenPeerUrls, ec.AdvertisePeerUrls = peer, peer
 		ec.TickMs, ec.ElectionMs = uint(max(1, cfg.Heartbeat.Milliseconds())), uint(max(1, cfg.Election.Milliseconds()))
 		ec.UnsafeNoFsync = temporary
-		ec.EnableGRPCGateway = false
 		ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(cfg.Log).Named(m.Name))
 		configs[i] = ec
 	}

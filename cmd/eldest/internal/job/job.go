@@ -22,9 +22,10 @@ import (
 // it. All methods are safe for concurrent use. A process has one job at a time: what a dead keeper
 // leaves is found among the children of this process.
 type Job struct {
-	keeper *exec.Cmd
-	starts chan func()
-	orders *os.File
+	keeper   *exec.Cmd
+	starts   chan func()
+	orders   *os.File
+	messages *messages // nil without Spec.Messages
 	// before are the children that this process had already; they do not belong to the job.
 	before []int
 	// watching waits for the program's end; Close waits for it.
@@ -99,6 +100,9 @@ func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, erro
 		return nil, fmt.Errorf("start the keeper: %w", err)
 	}
 	go j.listen(reports)
+	if j.messages != nil {
+		j.watching.Go(j.write)
+	}
 	return j, nil
 }
 
@@ -116,11 +120,21 @@ func (j *Job) start(spec Spec) (reports *os.File, err error) {
 		return nil, err
 	}
 	j.keeper.ExtraFiles = []*os.File{file}
+	if spec.Messages {
+		theirs, err := j.newMessages()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = theirs.Close() }()
+	}
 	j.orders, reports, err = subprocess.Start(j.keeper, func() error {
 		result := make(chan error)
 		j.starts <- func() { result <- j.keeper.Start() }
 		return <-result
 	})
+	if err != nil {
+		j.messages.close()
+	}
 	return reports, err
 }
 
@@ -130,7 +144,9 @@ func (j *Job) SetDeadline(d Deadline) { _ = j.tell(order{Deadline: &d}) }
 
 // Launch has the keeper start the program, with env added to its environment. The channel receives
 // nil when it runs, or why it does not, before Over is closed: a stopped keeper starts nothing and
-// does not answer. A deadline must be set, and be ahead; else it is ErrLate. One call at a time.
+// does not answer. A deadline must be set, and be ahead; else it is ErrLate. If the program runs
+// already, Launch starts nothing, and nil confirms that the keeper guards it with such a deadline. One
+// call at a time.
 func (j *Job) Launch(env ...string) <-chan error {
 	return ask(j, &j.launched, startOrder{Env: env}, ErrKeeper)
 }
@@ -271,6 +287,7 @@ func (j *Job) Close() {
 		defer timer.Stop()
 	}
 	<-j.gone
+	j.messages.close()
 	j.watching.Wait()
 }
 
@@ -329,6 +346,8 @@ func (j *Job) handle(r report) {
 		j.group, j.pid = r.Started, r.Started
 		j.mu.Unlock()
 		j.attend(r.Started)
+		answer(j, &j.launched, nil)
+	case r.Running:
 		answer(j, &j.launched, nil)
 	case r.Late:
 		answer(j, &j.launched, ErrLate)

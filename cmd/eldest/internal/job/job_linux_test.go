@@ -455,3 +455,34 @@ func TestLeftoverIsRemoved(t *testing.T) {
 	waiting.Close()
 	require.Len(t, glob(t, dir+"/eldest-run-[0-9]*"), 2, "the groups of jobs that have ended are left")
 }
+
+// The program reads messages, which a shell can do; a hook does not have them. Of those that it does
+// not read in time it gets the newest; sending does not block, also when the program has ended.
+func TestMessages(t *testing.T) {
+	read, asked := filepath.Join(t.TempDir(), "read"), filepath.Join(t.TempDir(), "asked")
+	j := startJob(t, func(s *job.Spec) { s.Messages = true })
+	j.SetDeadline(far())
+	line := func(i int) []byte { return []byte(fmt.Sprintf("%d%s\n", i, strings.Repeat(".", 4000))) }
+	for i := range 50 { // more than a pipe holds
+		j.Send(line(i))
+	}
+	j.Send([]byte("last\n"))
+	require.NoError(t, <-j.Launch(fmt.Sprintf(`RUN=
+		while read -r line <&%d; do
+			echo "$line" >>%s
+			[ "$line" != last ] || break
+		done
+		while [ ! -e %s ]; do sleep 0.01; done`, job.MessagesFD, read, asked)))
+	require.Eventually(t, func() bool {
+		data, _ := os.ReadFile(read)
+		return strings.HasSuffix(string(data), "\nlast\n") || string(data) == "last\n"
+	}, patience, time.Millisecond)
+	require.NoError(t, run(j, fmt.Sprintf("! read -r line <&%d", job.MessagesFD)), "the hook has them, too")
+	require.NoError(t, <-j.Launch(), "it runs already")
+	require.NoError(t, os.WriteFile(asked, nil, 0o600))
+	over(t, j)
+	for i := range 50 {
+		j.Send(line(i))
+	}
+	require.Error(t, <-j.Launch(), "it has ended")
+}

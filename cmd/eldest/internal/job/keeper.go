@@ -17,8 +17,11 @@ import (
 	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// specFD is the file descriptor of the keeper's Spec.
-const specFD = subprocess.ReportsFD + 1
+// The keeper's file descriptors of its Spec and, with Spec.Messages, of the messages to the program.
+const (
+	specFD     = subprocess.ReportsFD + 1
+	messagesFD = specFD + 1
+)
 
 // keeper is the state of the keeper's process. One goroutine owns it and blocks only in poll, so that
 // nothing can come between a deadline and the kill.
@@ -97,6 +100,12 @@ func (k *keeper) prepare() error {
 	err := gob.NewDecoder(file).Decode(&k.spec)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
+	}
+	if k.spec.Messages {
+		unix.CloseOnExec(messagesFD)
+		if err := unix.SetNonblock(messagesFD, false); err != nil { // a shell reads it
+			return err
+		}
 	}
 	if k.spec.Cgroup != "" {
 		if k.cgroup, err = openCgroup(k.spec.Cgroup); err != nil {
@@ -261,11 +270,14 @@ func (k *keeper) obey(o order) {
 func (k *keeper) start(s *startOrder) {
 	program, now := s.Hook == "", Now()
 	switch {
-	case program && (k.cleared || k.program != nil), !program && k.cleared && k.program != nil:
+	case program && (k.cleared || k.program != nil && k.stopBy > 0), !program && k.cleared && k.program != nil:
 		k.refuse(s, errOver)
 		return
 	case program && (k.deadline.Kill == 0 || now >= k.deadline.Term):
 		k.report(report{Late: true})
+		return
+	case program && k.program != nil:
+		k.report(report{Running: true})
 		return
 	}
 	c := k.spec.Program
@@ -297,8 +309,11 @@ func (k *keeper) fork(c Command, program bool, env []string) (pid int, err error
 	}
 	defer func() { _ = null.Close() }()
 	files := []uintptr{0, 1, 2}
-	if !program {
+	switch {
+	case !program:
 		files[0] = null.Fd()
+	case k.spec.Messages:
+		files = append(files, messagesFD) // as MessagesFD
 	}
 	if c.Mute {
 		files[1] = null.Fd()

@@ -21,6 +21,8 @@ type Spec struct {
 	Env []string
 	// Farewell is for prepare of Keep, for when the owner has died; nil if there is nothing to do.
 	Farewell []byte
+	// Messages makes the program inherit the read end of a pipe, as MessagesFD, for Job.Send.
+	Messages bool
 	// Cgroup is the path of the control group in which processes are started. Start sets it.
 	Cgroup string
 }
@@ -52,7 +54,7 @@ type Deadline struct {
 type order struct {
 	// Deadline replaces the one before, unless that has begun to take effect.
 	Deadline *Deadline `json:"deadline,omitempty"`
-	// Start starts the program ("") or a hook.
+	// Start starts the program (""), or confirms that it runs; or it starts a hook.
 	Start *startOrder `json:"start,omitempty"`
 	// StopBy is a reading of Now: the program has been asked to end and is killed then, whatever
 	// deadlines may follow.
@@ -74,6 +76,8 @@ type startOrder struct {
 type report struct {
 	// Started is the program's process ID.
 	Started int `json:"started,omitempty"`
+	// Running means that the program runs already.
+	Running bool `json:"running,omitempty"`
 	// Refused is why the program was not started.
 	Refused string `json:"refused,omitempty"`
 	// Late means that it was not started because of the deadline.

@@ -69,7 +69,7 @@ func (r *run) serve(id string, cli *clientv3.Client) (*node, error) {
 			Election: service, NodeID: id, Source: elector.Always(elector.Client(cli)),
 			Session: lease.Options{TTL: time.Duration(r.scale.TTL)},
 		},
-		Listener: listener,
+		Listeners: []curator.Listener{{Listener: listener}},
 		Services: func(_ context.Context, l *elector.Leadership, to grpc.ServiceRegistrar) error {
 			kvpb.RegisterKVServer(to, store{tenure: l})
 			return nil

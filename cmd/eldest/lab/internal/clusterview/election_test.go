@@ -79,7 +79,7 @@ func TestQueue(t *testing.T) {
 	again := kv("prod/svc/2a", 0x2a, 3, "renamed")
 	again.ModRevision = 8
 	e.put(again)
-	q := e.state(leases{0x2a: {left: 4 * time.Second, granted: 10 * time.Second, at: time.Now().Add(-time.Second)}, 0x2b: {at: time.Now()}})
+	q := e.state(leases{0x2a: {TTL: 4 * time.Second, Granted: 10 * time.Second, Answered: time.Now().Add(-time.Second)}, 0x2b: {TTL: -time.Second, Answered: time.Now()}})
 	require.Equal(t, "prod/svc", q.Election)
 	require.EqualValues(t, 9, q.Revision)
 	require.Zero(t, q.More)

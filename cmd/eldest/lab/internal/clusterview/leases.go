@@ -4,24 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
 // leases are the leases whose time left is known.
-type leases map[int64]remaining
-
-// remaining is an answer of etcd about a lease.
-type remaining struct {
-	left, granted time.Duration
-	at            time.Time
-}
+type leases map[int64]leasetime.Left
 
 // unknown is the time left of a lease that is not known.
 const unknown = -1
@@ -33,7 +23,7 @@ func (l leases) left(lease int64) (left, granted float64) {
 	if !known {
 		return unknown, 0
 	}
-	return feed.Milliseconds(max(0, r.left-time.Since(r.at))), feed.Milliseconds(r.granted)
+	return feed.Milliseconds(max(0, r.TTL-time.Since(r.Answered))), feed.Milliseconds(r.Granted)
 }
 
 const (
@@ -42,8 +32,6 @@ const (
 	// leaseRound is the time between two requests for the same lease, and perLease the time between
 	// two requests for any, on average.
 	leaseRound, perLease = time.Second, 50 * time.Millisecond
-	// leaseRequests is how many requests are sent at a time, each for leaseTimeout at most.
-	leaseRequests, leaseTimeout = 8, time.Second
 )
 
 // pollLeases asks for the time that leases have left, while a page is open, until ctx ends.
@@ -53,7 +41,7 @@ func (v *View) pollLeases(ctx context.Context) {
 		if v.log.Read() {
 			began := time.Now()
 			asked := v.polled()
-			answers := v.ask(ctx, asked)
+			answers := leasetime.Ask(ctx, v.cfg.Client, asked, func(err error) { v.failed(ctx, err) })
 			if ctx.Err() != nil {
 				return // the answers are those of an end
 			}
@@ -84,45 +72,6 @@ func (v *View) polled() (asked []int64) {
 		}
 	}
 	return asked
-}
-
-// ask asks etcd for leases. Those without an answer are missing in the result.
-func (v *View) ask(ctx context.Context, asked []int64) leases {
-	var mu sync.Mutex
-	found := leases{}
-	next := make(chan int64)
-	var asking sync.WaitGroup
-	var silent atomic.Bool // etcd does not answer: the rest would wait in vain
-	for range min(leaseRequests, len(asked)) {
-		asking.Go(func() {
-			for lease := range next {
-				if silent.Load() {
-					continue
-				}
-				once, cancel := context.WithTimeout(ctx, leaseTimeout)
-				answer, err := v.cfg.Client.TimeToLive(once, clientv3.LeaseID(lease))
-				cancel()
-				if err != nil {
-					silent.CompareAndSwap(false, connect.Silent(err))
-					v.failed(ctx, err)
-					continue
-				}
-				r := remaining{at: time.Now()}
-				if answer.TTL >= 0 { // it is -1 for a lease that has expired
-					r.left, r.granted = time.Duration(answer.TTL)*time.Second, time.Duration(answer.GrantedTTL)*time.Second
-				}
-				mu.Lock()
-				found[lease] = r
-				mu.Unlock()
-			}
-		})
-	}
-	for _, lease := range asked {
-		next <- lease
-	}
-	close(next)
-	asking.Wait()
-	return found
 }
 
 // show takes the answers, and shows the queues that they are about, or the former ones were.

@@ -131,15 +131,15 @@ func facts(r *bench.Report) (all []fact) {
 	return all
 }
 
-// terms returns the terms of the report that its scenario explains, if they occur: the regimes
-// first, then the metrics.
+// terms returns the terms of the report that its scenario explains, if they occur: the contenders
+// first, then the regimes and the metrics.
 func terms(r *bench.Report) (used []bench.Term) {
 	s, err := bench.Named(r.Scenario)
 	if err != nil {
 		return nil // a scenario of another version
 	}
-	for _, t := range slices.Concat(s.Regimes, s.Metrics) {
-		if slices.ContainsFunc(r.Results, func(x bench.Result) bool { return x.Regime == t.Name || x.Metric == t.Name }) && !slices.Contains(used, t) {
+	for _, t := range slices.Concat(s.Contenders, s.Regimes, s.Metrics) {
+		if slices.ContainsFunc(r.Results, func(x bench.Result) bool { return slices.Contains([]string{x.Contender, x.Regime, x.Metric}, t.Name) }) && !slices.Contains(used, t) {
 			used = append(used, t)
 		}
 	}

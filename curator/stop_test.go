@@ -1,0 +1,145 @@
+package curator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// limits sets the three times of the end of a node.
+func limits(drain, grace, shutdown time.Duration) func(*Config) {
+	return func(cfg *Config) { cfg.Drain, cfg.Grace, cfg.Shutdown = drain, grace, shutdown }
+}
+
+// ending is a leader and a follower with the same limits, and a unary call under way that the
+// follower has forwarded. The handler returns when its context ends, or with an answer when release
+// is closed.
+func ending(t *testing.T, change func(*Config)) (leader, follower *member, call <-chan error, release chan struct{}) {
+	t.Helper()
+	election := etcdtest.Election(t)
+	began, release := make(chan struct{}, 9), make(chan struct{})
+	services := func(cfg *Config) {
+		cfg.Services = serving(func(*elector.Leadership) *script {
+			return &script{unary: func(ctx context.Context, in *message) (*message, error) {
+				began <- struct{}{}
+				select {
+				case <-release:
+					return in, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}, stream: echoes}
+		})
+	}
+	leader = run(t, election, "leader", services, change)
+	leader.becomes(elector.Leading)
+	follower = run(t, election, "follower", services, change)
+	follower.becomes(elector.Following)
+	call = follower.ask("")
+	etcdtest.Take(t, began, "the handler")
+	return leader, follower, call, release
+}
+
+// Each of the three times bounds one wait and no other: Drain that for the unary calls of a leader
+// that stops, and Shutdown that for the calls that a stopping node has forwarded.
+func TestDrainAndShutdownAreSeparate(t *testing.T) {
+	const short = time.Millisecond
+	t.Run("drain", func(t *testing.T) {
+		t.Parallel()
+		leader, _, call, release := ending(t, limits(etcdtest.Patience, etcdtest.Patience, short))
+		leader.stop(context.Canceled)
+		leader.routed(func(r *route) bool { return r.Tenure == nil })
+		require.Equal(t, elector.Leading, leader.Status().Role())
+		close(release)
+		require.NoError(t, etcdtest.Take(t, call, "the answer"))
+	})
+	t.Run("no drain", func(t *testing.T) {
+		t.Parallel()
+		leader, _, call, _ := ending(t, limits(short, etcdtest.Patience, etcdtest.Patience))
+		require.ErrorIs(t, leader.end(context.Canceled), context.Canceled)
+		requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
+	})
+	t.Run("shutdown", func(t *testing.T) {
+		t.Parallel()
+		_, follower, call, release := ending(t, limits(short, short, etcdtest.Patience))
+		follower.stop(context.Canceled)
+		etcdtest.Eventually(t, follower.isStopping, "it is stopping")
+		close(release)
+		require.NoError(t, etcdtest.Take(t, call, "the answer"))
+	})
+	t.Run("no shutdown", func(t *testing.T) {
+		t.Parallel()
+		_, follower, call, _ := ending(t, limits(etcdtest.Patience, etcdtest.Patience, short))
+		require.ErrorIs(t, follower.end(context.Canceled), context.Canceled)
+		requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
+	})
+}
+
+// Stop ends each wait of a node that is stopping: calls under way end, leadership is given up all
+// the same, and Run returns.
+func TestStopEndsAtOnce(t *testing.T) {
+	cause := errors.New("the first signal")
+	for _, stopping := range []string{"leader", "follower"} {
+		t.Run(stopping, func(t *testing.T) {
+			t.Parallel()
+			leader, follower, call, _ := ending(t, grace(time.Hour))
+			m := map[string]*member{"leader": leader, "follower": follower}[stopping]
+			m.stop(cause)
+			etcdtest.Eventually(t, m.isStopping, "it is stopping")
+			time.Sleep(20 * time.Millisecond)
+			require.Empty(t, m.done, "it has not waited for the call")
+			require.Empty(t, call)
+			m.Stop()
+			m.Stop()
+			require.ErrorIs(t, m.end(cause), cause)
+			err := etcdtest.Take(t, call, "the end of the call")
+			require.Equal(t, codes.Unavailable, status.Code(err), "Run has waited for the end of the call: %v", err)
+			if m == leader {
+				follower.becomes(elector.Leading) // its lease would be valid for a minute
+			}
+		})
+	}
+
+	t.Run("without ctx", func(t *testing.T) {
+		leader, follower, call, _ := ending(t, grace(time.Hour))
+		leader.Stop()
+		err := etcdtest.Take(t, leader.done, "the end of Run")
+		leader.done <- err
+		require.ErrorIs(t, err, eldest.ErrClosed)
+		require.NotErrorIs(t, err, eldest.ErrStuck)
+		requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
+		follower.becomes(elector.Leading)
+	})
+
+	t.Run("before Run", func(t *testing.T) {
+		n := newNode(t, "n")
+		n.Stop()
+		require.ErrorIs(t, n.Run(context.Background()), eldest.ErrClosed)
+	})
+}
+
+// Stop answers calls whose handlers ignore the end of their tenure, without waiting for Grace.
+func TestStopDoesNotWaitForHandlers(t *testing.T) {
+	s, began, release := held()
+	n := newNode(t, "n", patient, grace(time.Hour))
+	n.leads(7, s)
+	done := n.ask("")
+	etcdtest.Take(t, began, "the handler")
+	over := asking(func() error { n.loses(); return nil })
+	n.routed(func(r *route) bool { return r.Tenure == nil })
+	require.Empty(t, done)
+	n.Stop()
+	requireRetry(t, etcdtest.Take(t, done, "the answer"))
+	require.Empty(t, over, "the tenure ends before its handlers")
+	release <- struct{}{}
+	require.NoError(t, etcdtest.Take(t, over, "the end of the tenure"))
+}

@@ -1,0 +1,167 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// followsAt waits until the node follows another one at an address.
+func (n *node) followsAt(t testing.TB, id, address string) elector.Leader {
+	t.Helper()
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool {
+		l, ok := s.Leader()
+		return ok && l.NodeID == id && l.Address == address
+	})
+	require.NoError(t, err, "%s does not follow %s at %s: %v", n.id, id, address, n.Status())
+	l, _ := s.Leader()
+	return l
+}
+
+// SetAddress publishes the address of a leader and of a candidate that waits, in their keys, which
+// keep their tokens; later keys have it as well, and so has the key of a node that was not running.
+// Watches of the node return its status again. A bad address changes nothing.
+func TestSetAddress(t *testing.T) {
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	ctx := etcdtest.Context(t)
+	published := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range queueOf(t, cli, name) {
+			id, err := identity.Protobuf{}.Decode(e.Value)
+			require.NoError(t, err)
+			got = append(got, id.NodeID+" "+id.Address)
+		}
+		require.Equal(t, want, got)
+	}
+	idle, err := elector.New(config(name, "idle", cli))
+	require.NoError(t, err)
+	require.NoError(t, idle.SetAddress(ctx, "idle:2"))
+	require.Equal(t, "idle:2", idle.Address())
+
+	n1 := run(t, config(name, "n1", cli))
+	won := etcdtest.Take(t, n1.won, "the win")
+	n2 := run(t, config(name, "n2", cli))
+	n2.followsAt(t, "n1", "n1:1")
+	watch := n1.Watch()
+	before, err := watch.NextWhere(ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })
+	require.NoError(t, err)
+	require.NoError(t, n1.SetAddress(ctx, "n1:2"))
+	published("n1 n1:2", "n2 n2:1")
+	again, err := watch.Next(ctx)
+	require.NoError(t, err)
+	require.Equal(t, before, again)
+	require.Equal(t, won.Token(), n2.followsAt(t, "n1", "n1:2").Token, "another tenure")
+	require.NoError(t, won.Err())
+	require.NoError(t, n2.SetAddress(ctx, "n2:2"))
+	published("n1 n1:2", "n2 n2:2")
+
+	for _, bad := range []string{"\xff", strings.Repeat("x", identity.MaxText+1)} {
+		require.ErrorIs(t, n1.SetAddress(ctx, bad), eldest.ErrInvalid)
+	}
+	require.ErrorIs(t, n1.SetAddress(nil, "n1:3"), eldest.ErrInvalid) //nolint:staticcheck // the refusal is tested
+	require.Equal(t, "n1:2", n1.Address())
+
+	_, err = cli.Delete(ctx, won.Key())
+	require.NoError(t, err)
+	n1.followsAt(t, "n2", "n2:2")
+	published("n2 n2:2", "n1 n1:2")
+}
+
+// While etcd is not available, SetAddress blocks until its ctx ends; the address that was set last
+// is published when etcd is back.
+func TestSetAddressWhileEtcdIsAway(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	name, cli := etcdtest.Election(t), cluster.Client(t)
+	n1 := run(t, config(name, "n1", cli))
+	etcdtest.Take(t, n1.won, "the win")
+	n2 := run(t, config(name, "n2", cli))
+	first := n2.follows(t, "n1")
+	require.NoError(t, cluster.Member(0).Stop())
+	for _, address := range []string{"n1:2", "n1:3"} {
+		require.ErrorIs(t, n1.SetAddress(etcdtest.ContextFor(t, 50*time.Millisecond), address), context.DeadlineExceeded)
+	}
+	waits := etcdtest.Go(func() error { return n1.SetAddress(context.Background(), "n1:4") })
+	require.NoError(t, cluster.Member(0).Cont())
+	require.NoError(t, etcdtest.Take(t, waits, "the publication"))
+	require.Equal(t, first.Token, n2.followsAt(t, "n1", "n1:4").Token)
+}
+
+// The address that AddressOf returns replaces that of the value; it is asked for again, so that a
+// change is followed of which etcd receives nothing. After an error the last address stays, while
+// the same node leads.
+func TestAddressOf(t *testing.T) {
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	n1 := run(t, config(name, "n1", cli))
+	etcdtest.Take(t, n1.won, "the win")
+	var address atomic.Pointer[string]
+	var failures atomic.Int64
+	say := func(s string) { address.Store(&s) }
+	say("elsewhere:1")
+	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) {
+		cfg.AddressOf = func(_ context.Context, l elector.Leader) (string, error) {
+			if l.Address != "n1:1" {
+				t.Errorf("not the address of the value: %q", l.Address)
+			}
+			if s := *address.Load(); s != "" {
+				return s, nil
+			}
+			failures.Add(1)
+			return "nonsense", errors.New("not now")
+		}
+	}))
+	n2.followsAt(t, "n1", "elsewhere:1")
+	say("elsewhere:2")
+	n2.followsAt(t, "n1", "elsewhere:2")
+	say("")
+	etcdtest.Eventually(t, func() bool { return failures.Load() > 2 }, "it fails, and is called again")
+	l, _ := n2.Status().Leader()
+	require.Equal(t, "elsewhere:2", l.Address)
+}
+
+// A function that blocks delays neither the status, nor another leader's address, nor the win of
+// this node. Its context ends with the search, and what it returns then is dropped.
+func TestAddressOfMayBlock(t *testing.T) {
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	n1 := run(t, config(name, "n1", cli))
+	first := etcdtest.Take(t, n1.won, "the win")
+	n2 := run(t, config(name, "n2", cli))
+	n2.follows(t, "n1")
+	asked, released := make(chan string, 9), make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
+	defer release()
+	n3 := run(t, config(name, "n3", cli, func(cfg *elector.Config) {
+		cfg.AddressOf = func(ctx context.Context, l elector.Leader) (string, error) {
+			asked <- l.NodeID
+			if l.NodeID == "n1" {
+				<-ctx.Done()
+				<-released // late
+				return "late:1", nil
+			}
+			return "found:1", nil
+		}
+	}))
+	n3.followsAt(t, "n1", "")
+	require.Equal(t, "n1", etcdtest.Take(t, asked, "the question"))
+	_, err := cli.Delete(etcdtest.Context(t), first.Key())
+	require.NoError(t, err)
+	n3.followsAt(t, "n2", "found:1")
+	release()
+	second := etcdtest.Take(t, n2.won, "the next win")
+	_, err = cli.Delete(etcdtest.Context(t), second.Key())
+	require.NoError(t, err)
+	n3.becomes(t, elector.Leading)
+}
