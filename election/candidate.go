@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -46,6 +47,8 @@ type Candidate struct {
 	// changed is closed at the next change of the fields above; nil until Changed is called.
 	changed chan struct{}
 	closed  bool
+	// watches counts the goroutines of guarded watches. It grows only while closed is false.
+	watches sync.WaitGroup
 }
 
 // New makes a candidate. It sends nothing. The error wraps eldest.ErrInvalid.
@@ -110,7 +113,7 @@ func (c *Candidate) phase() core.Phase {
 func (c *Candidate) won() bool { return c.phase() == core.Leading || c.phase() == core.Draining }
 
 // Close ends a campaign (Campaign then returns an error that wraps eldest.ErrClosed) or a tenure,
-// removes the key, and waits for all background work, hooks included. It blocks until that is done,
+// removes the key, and waits for all background work, hooks and guarded watches included. It blocks until that is done,
 // the session has ended, or ctx has ended; in the last case it returns ctx's error, the key is
 // removed in the background during the session, and Close may be called again. The session stays
 // open: it belongs to the caller. If a registration may still arrive late, the session continues to
@@ -125,6 +128,7 @@ func (c *Candidate) Close(ctx context.Context) error {
 	quit := c.quit(eldest.ErrClosed)
 	c.unlock()
 	err := quit(ctx)
+	c.watches.Wait() // the tenure has ended, and they with it
 	if err == nil {
 		err = c.hooks.Wait(ctx)
 	}

@@ -19,7 +19,8 @@
 //     a waiter. The proof is a read at one revision at which the candidate's key exists and no
 //     older candidate does (G1).
 //  4. Lead: until the session's deadline, or until another client removes the key,
-//     whichever is first (leadership.go). Access to etcd goes through the guard.
+//     whichever is first (leadership.go). Access to etcd goes through the guard, and
+//     watches end with the tenure (watcher.go).
 //  5. Leave: the leading context ends first, the key is deleted after that.
 //
 // # States

@@ -55,8 +55,11 @@ func TestTenureEndsWithACause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newTenure(t)
+			watch := x.l.Watcher().Watch(x.Ctx, x.data())
 			tc.end(x)
 			cause := x.over(x.l)
+			x.Put(x.data(), "late")
+			ends(t, watch, tc.want)
 			require.ErrorIs(t, cause, tc.want)
 			if x.session.Err() == nil {
 				require.ErrorContains(t, cause, x.Election)
@@ -66,12 +69,15 @@ func TestTenureEndsWithACause(t *testing.T) {
 				x.is(x.l.Proclaim(x.Ctx, []byte("late")), eldest.ErrNotLeading, tc.want)
 				require.ErrorIs(t, etcdtest.Err(x.l.Txn(x.Ctx).Then(clientv3.OpPut("data-"+x.Election, "late")).Commit()), tc.want)
 				require.ErrorIs(t, etcdtest.Err(x.l.KV().Put(x.Ctx, "data-"+x.Election, "late")), tc.want)
+				ends(t, x.l.Watcher().Watch(x.Ctx, "after "+x.data()), tc.want)
+				x.is(x.l.Watcher().RequestProgress(x.Ctx), eldest.ErrNotLeading, tc.want)
 				if err := x.l.Resign(x.Ctx); x.session.Err() != nil || errors.Is(tc.want, eldest.ErrDeposed) {
 					require.ErrorIs(t, err, eldest.ErrNotLeading, "it did not end by a resignation")
 				} else {
 					require.NoError(t, err)
 				}
 			}
+			require.Zero(t, x.watches("after "+x.data()), "requested after the end")
 		})
 	}
 }
@@ -148,6 +154,9 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 		"guarded write": func(x *tenure, _ *election.Candidate) error {
 			require.ErrorIs(x.T, etcdtest.Err(x.l.Txn(x.Ctx).Then(clientv3.OpPut("k", "")).Commit()), eldest.ErrNotLeading)
 			return context.Cause(x.l.Context())
+		},
+		"guarded watch": func(x *tenure, _ *election.Candidate) error {
+			return rest(x.T, x.l.Watcher().Watch(x.Ctx, "data")).err
 		},
 		"register": func(x *tenure, other *election.Candidate) error { return etcdtest.Err(other.Register(x.Ctx)) },
 	} {

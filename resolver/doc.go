@@ -13,6 +13,12 @@
 // the list is queried. The pause before that doubles from failure to failure and is random, so that
 // a thousand clients of a node that crashed do not connect to the next one at the same time.
 //
+// The list grows: the last eight leaders that were reported are queried as well, after the nodes of
+// the config. So a connection follows the leader when all the nodes of its config have been
+// replaced. Nodes that have not led since the connection was made are not learned: if the config
+// has one node, and that one is the first leader and crashes, the client waits until it is back. A
+// new connection begins with the config.
+//
 //	builder, err := resolver.FromNodes(resolver.NodesConfig{Addresses: nodes})
 //	...
 //	conn, err := grpc.NewClient(resolver.Target("reports"), grpc.WithResolvers(builder), ...)
@@ -24,9 +30,12 @@
 // address, and the reason is reported: calls fail with Unavailable and that reason, unless they
 // wait (grpc.WaitForReady).
 //
+// The address is the one that Endpoints has for the leader's node ID, or else the one that the
+// leader publishes. A leader with neither changes nothing: an empty address is never published.
+//
 // Tokens never decrease (G6): a leader with an older token than the last one is ignored, in
-// whatever order the nodes are queried. A leader without an address changes nothing. After etcd was
-// restored from a backup, tokens are lower than before, and a client needs a new connection.
+// whatever order the nodes are queried. After etcd was restored from a backup, tokens are lower
+// than before, and a client needs a new connection.
 //
 // With each tenure a new connection is made, and gRPC closes the old one gracefully: calls that are
 // in flight on it may finish. This holds for the same address, too: a node that came back and leads

@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	grpcresolver "google.golang.org/grpc/resolver"
@@ -22,6 +23,9 @@ type EtcdConfig struct {
 	Watcher clientv3.Watcher
 	// Codec decodes the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
+	// Endpoints has, by node ID, the address to dial in place of the one that the node publishes;
+	// see NodesConfig.Endpoints.
+	Endpoints map[string]string
 	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
 	// means the name in the target. It must be quick.
 	ServerName func(leader identity.Identity) string
@@ -38,6 +42,10 @@ func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
 	if err := cfg.Observer.Check(); err != nil {
 		return nil, &eldest.OpError{Op: "resolve", Err: err}
 	}
+	if err := checkEndpoints("EtcdConfig", cfg.Endpoints); err != nil {
+		return nil, err
+	}
+	cfg.Endpoints = maps.Clone(cfg.Endpoints)
 	if cfg.Codec == nil {
 		cfg.Codec = identity.Protobuf{}
 	}
@@ -66,7 +74,7 @@ func (b fromEtcd) Build(target grpcresolver.Target, conn grpcresolver.ClientConn
 	if err != nil {
 		return nil, err
 	}
-	e := &etcdSource{codec: b.cfg.Codec, cfg: cfg, to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName}}
+	e := &etcdSource{codec: b.cfg.Codec, cfg: cfg, to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName, endpoints: b.cfg.Endpoints}}
 	return follow(func(ctx context.Context) { e.run(ctx, observer) }), nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,12 +26,17 @@ const DefaultTimeout = 2 * time.Second
 type NodesConfig struct {
 	// Addresses are those of nodes of the service, in the format of grpc.NewClient. They need not
 	// be all nodes, and some may be down. One node is queried at a time, beginning with a random
-	// one.
+	// one. The last eight other nodes that were reported as leaders are queried as well, after
+	// these.
 	Addresses []string
+	// Endpoints has, by node ID, the address to dial in place of the one that the node publishes,
+	// or does not publish: for clients behind a NAT or a forwarded port. Other nodes are dialled at
+	// the address that they publish.
+	Endpoints map[string]string
 	// DialOptions are the options with which the nodes are dialled for queries. Empty means the
 	// options with which the client dials the leader: credentials, dialer, and the name that
 	// certificates must be valid for, which without ServerName is that of the target, and with it
-	// each address's own. In both cases a keepalive, which can be overridden here, detects within
+	// each address's own; that of a node which led is ServerName's, unless one is set here. In both cases a keepalive, which can be overridden here, detects within
 	// 13 s that a node does not respond.
 	DialOptions []grpc.DialOption
 	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
@@ -56,6 +61,10 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 	case cfg.Timeout < 0:
 		return nil, invalid("NodesConfig.Timeout %v is negative", cfg.Timeout)
 	}
+	if err := checkEndpoints("NodesConfig", cfg.Endpoints); err != nil {
+		return nil, err
+	}
+	cfg.Endpoints = maps.Clone(cfg.Endpoints)
 	cfg.Addresses, cfg.DialOptions = slices.Clone(cfg.Addresses), slices.Clone(cfg.DialOptions)
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
@@ -76,7 +85,10 @@ func (b fromNodes) Build(target grpcresolver.Target, conn grpcresolver.ClientCon
 	if err != nil {
 		return nil, err
 	}
-	n := &nodesSource{cfg: b.cfg, to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName}}
+	n := &nodesSource{
+		cfg: b.cfg, known: newKnown(b.cfg.Addresses),
+		to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName, endpoints: b.cfg.Endpoints},
+	}
 	n.dialling = []grpc.DialOption{
 		// gRPC pings no more often than every ten seconds.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -112,24 +124,25 @@ func like(opts grpcresolver.BuildOptions, ownNames bool) []grpc.DialOption {
 // nodesSource queries nodes for one connection.
 type nodesSource struct {
 	cfg      NodesConfig
+	known    *known
 	dialling []grpc.DialOption
 	to       publisher
 }
 
 // run queries one node after another, each for as long as it reports a leader.
 func (n *nodesSource) run(ctx context.Context) {
-	failed := 0
-	for at := rand.IntN(len(n.cfg.Addresses)); ; at = (at + 1) % len(n.cfg.Addresses) {
-		address, asked := n.cfg.Addresses[at], time.Now()
-		learned, err := n.ask(ctx, address)
+	for failed := 0; ; {
+		node, asked := n.known.next(), time.Now()
+		learned, err := n.ask(ctx, node)
 		if ctx.Err() != nil {
 			return
 		}
-		n.to.unknown(fmt.Errorf("node %q: %w", address, err))
+		n.to.unknown(fmt.Errorf("node %q: %w", node.address, err))
 		// A node that reports a leader and then ends the stream at once does not count as a
 		// success.
 		if learned && time.Since(asked) >= n.cfg.Timeout {
 			failed = 0
+			n.known.again()
 		}
 		if retry.Sleep(ctx, n.cfg.Backoff(failed)) != nil {
 			return
@@ -140,8 +153,12 @@ func (n *nodesSource) run(ctx context.Context) {
 
 // ask publishes what one node reports until its stream ends, or until it has reported no leader for
 // the timeout; so the error is never nil. learned is true if the node has reported a leader.
-func (n *nodesSource) ask(ctx context.Context, address string) (learned bool, err error) {
-	conn, err := grpc.NewClient(address, n.dialling...)
+func (n *nodesSource) ask(ctx context.Context, node place) (learned bool, err error) {
+	dialling := n.dialling
+	if node.serverName != "" {
+		dialling = append([]grpc.DialOption{grpc.WithAuthority(node.serverName)}, dialling...)
+	}
+	conn, err := grpc.NewClient(node.address, dialling...)
 	if err != nil {
 		return false, err
 	}
@@ -195,5 +212,6 @@ func (n *nodesSource) take(answer *curatorpb.CurrentLeaderResponse) (knows bool,
 	if !current {
 		return false, fmt.Errorf("token %d was reported after %d", answer.GetToken(), n.to.newest)
 	}
+	n.known.learn(n.to.published)
 	return true, nil
 }

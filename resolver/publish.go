@@ -1,14 +1,15 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"google.golang.org/grpc/attributes"
 	grpcresolver "google.golang.org/grpc/resolver"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // publisher updates one client connection with the leader's address. It belongs to one goroutine.
@@ -18,6 +19,7 @@ type publisher struct {
 	election   string
 	conn       grpcresolver.ClientConn
 	serverName func(identity.Identity) string
+	endpoints  map[string]string // see NodesConfig.Endpoints
 
 	newest    eldest.Token
 	published place
@@ -42,11 +44,11 @@ func (p *publisher) leads(token eldest.Token, id identity.Identity) bool {
 		return false
 	}
 	p.newest = token
-	if id.Address == "" {
+	at := place{token: token, address: cmp.Or(p.endpoints[id.NodeID], id.Address)}
+	if at.address == "" {
 		p.unknown(errNoAddress)
 		return true
 	}
-	at := place{token: token, address: id.Address}
 	if p.serverName != nil {
 		at.serverName = p.serverName(id)
 	}
@@ -70,17 +72,21 @@ func (p *publisher) unknown(reason error) {
 }
 
 func (p *publisher) failed(err error) error {
-	return &eldest.OpError{Op: "resolve", Election: p.election, Err: opaque{err}}
+	return &eldest.OpError{Op: "resolve", Election: p.election, Err: rpcerr.Opaque(err)}
 }
 
-// opaque is an error of which gRPC sees only the text. If a reason had a gRPC status of its own,
-// gRPC would use it as the status of the call, and would fail even calls that wait.
-type opaque struct{ reason error }
-
-func (o opaque) Error() string { return o.reason.Error() }
-
-// Is makes errors.Is search the wrapped reason.
-func (o opaque) Is(target error) bool { return errors.Is(o.reason, target) }
+// checkEndpoints refuses endpoints that cannot be used. config is the name of their config.
+func checkEndpoints(config string, endpoints map[string]string) error {
+	for node, endpoint := range endpoints {
+		switch {
+		case node == "":
+			return invalid("%s.Endpoints has an endpoint %q without a node ID", config, endpoint)
+		case endpoint == "":
+			return invalid("%s.Endpoints has an empty endpoint for node %q", config, node)
+		}
+	}
+	return nil
+}
 
 // following is a resolver that consists of one goroutine.
 type following struct {

@@ -170,3 +170,16 @@ func Compacted(err error) bool { return Is(err, rpctypes.ErrCompacted) }
 
 // Future reports whether err says that the member has not reached the requested revision yet.
 func Future(err error) bool { return Is(err, rpctypes.ErrFutureRev) }
+
+// Opaque returns an error with the text of err, which wraps for errors.Is what err wraps. gRPC and
+// etcd's client see no status in it. They would treat that of a wrapped error as the error's own:
+// gRPC fails even calls that wait, and etcd's client repeats a request.
+func Opaque(err error) error { return opaqueError{err} }
+
+type opaqueError struct{ reason error }
+
+// Error returns the text.
+func (o opaqueError) Error() string { return o.reason.Error() }
+
+// Is makes errors.Is search the wrapped error.
+func (o opaqueError) Is(target error) bool { return errors.Is(o.reason, target) }

@@ -73,6 +73,14 @@ func guardSection(t *testing.T) section {
 	guarded("`KV`: no context", eldest.ErrInvalid, func() error { return second(l.KV().Put(absent, "a", "")) })
 	guarded("`KV`: compaction", eldest.ErrInvalid, func() error { return second(l.KV().Compact(st.Ctx, 1)) })
 	guarded("`KV`: a streamed read", eldest.ErrInvalid, func() error { return second(l.KV().GetStream(st.Ctx, "a")) })
+	watched := func(tried, op string, want error, try func() error) {
+		s.rows = append(s.rows, row{tried: tried, op: op, election: st.Election, key: l.Key(), want: []error{want}, try: try})
+	}
+	watched("`Watcher`: no context", "guarded watch", eldest.ErrInvalid, func() error { return canceled(l.Watcher().Watch(absent, "a")) })
+	watched("`Watcher`: a request for progress without a context", "guarded progress request", eldest.ErrInvalid, func() error { return l.Watcher().RequestProgress(absent) })
+	closed := l.Watcher()
+	require.NoError(t, closed.Close())
+	watched("`Watcher`: after its `Close`", "guarded watch", eldest.ErrClosed, func() error { return canceled(closed.Watch(st.Ctx, "a")) })
 	s.rows = append(s.rows,
 		row{tried: "127 operations", sent: 1, changes: true, try: func() error {
 			return second(l.Txn(st.Ctx).Then(puts(127)...).Commit())
@@ -119,9 +127,15 @@ func (s *stage) afterwards(t *testing.T) (rows []row) {
 			last.op, last.election, last.key = "guarded operation", l.Election(), l.Key()
 		}
 	}
-	after("after `Resign`", ended("resigned", func(_ *election.Candidate, l *election.Leadership) {
+	resigned := ended("resigned", func(_ *election.Candidate, l *election.Leadership) {
 		require.NoError(t, l.Resign(s.Ctx))
-	}), 0, eldest.ErrNotLeading, eldest.ErrResigned)
+	})
+	after("after `Resign`", resigned, 0, eldest.ErrNotLeading, eldest.ErrResigned)
+	rows = append(rows, row{
+		tried: "`Watcher`: after `Resign`", op: "guarded watch", election: resigned.Election(), key: resigned.Key(),
+		want: []error{eldest.ErrNotLeading, eldest.ErrResigned},
+		try:  func() error { return canceled(resigned.Watcher().Watch(s.Ctx, "a")) },
+	})
 	after("after `Candidate.Close`", ended("closed", func(c *election.Candidate, _ *election.Leadership) {
 		require.NoError(t, c.Close(s.Ctx))
 	}), 0, eldest.ErrNotLeading, eldest.ErrClosed)
@@ -138,6 +152,12 @@ func (s *stage) afterwards(t *testing.T) (rows []row) {
 		<-l.Done()
 	}), 0, eldest.ErrNotLeading, eldest.ErrDeposed)
 	return rows
+}
+
+// canceled returns the error of a watch's first response.
+func canceled(watch clientv3.WatchChan) error {
+	resp := <-watch
+	return resp.Err()
 }
 
 func leaseOf(t *testing.T, l *election.Leadership) clientv3.LeaseID {

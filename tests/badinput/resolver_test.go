@@ -27,11 +27,14 @@ func resolverSection(t *testing.T) section {
 	etcd("a nil `*clientv3.Client`", func(cfg *resolver.EtcdConfig) { cfg.KV, cfg.Watcher = none, none })
 	etcd("no watcher", func(cfg *resolver.EtcdConfig) { cfg.Watcher = nil })
 	etcd("a negative time-out in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer.Timeout = -1 })
+	etcd("an empty endpoint", func(cfg *resolver.EtcdConfig) { cfg.Endpoints = map[string]string{"n1": ""} })
 	nodes := func(tried string, cfg resolver.NodesConfig) {
 		refuses("`FromNodes`: "+tried, func() error { return second(resolver.FromNodes(cfg)) })
 	}
 	nodes("no addresses", resolver.NodesConfig{})
 	nodes("an empty address", resolver.NodesConfig{Addresses: []string{"a:1", ""}})
+	nodes("an empty endpoint", resolver.NodesConfig{Addresses: []string{"a:1"}, Endpoints: map[string]string{"n1": ""}})
+	nodes("an endpoint of no node", resolver.NodesConfig{Addresses: []string{"a:1"}, Endpoints: map[string]string{"": "a:1"}})
 	nodes("a negative time-out", resolver.NodesConfig{Addresses: []string{"a:1"}, Timeout: -1})
 
 	builder, err := resolver.FromEtcd(resolver.EtcdConfig{KV: st.Client, Watcher: st.Client})
