@@ -151,8 +151,8 @@ func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) 
 //     for the next leader and are then forwarded to it, for at most Config.Shutdown.
 //   - It closes the servers, and with them what is still in flight (Unavailable).
 //
-// Stop ends both waits. When Run has returned, nothing of it is left running,
-// except handlers and Config.Background that ignore their contexts: then Run returns after
+// Stop ends both waits. When Run has returned, nothing of it is left running, except handlers,
+// Config.Background and Config.Elector.Standby that ignore their contexts: then Run returns after
 // Config.Elector.Drain, or a second more for services of Config.Local, and its error wraps
 // eldest.ErrStuck as well.
 //
@@ -224,7 +224,7 @@ func (c *Curator) close(limit time.Duration, reason error) error {
 	c.router.Stop(reason)
 	if !over && !within(answerTimeout, stopped) {
 		forced := c.servers.each((*grpc.Server).Stop) // this waits for handlers as well
-		if !within(max(limit, handlerTimeout), forced) || !within(handlerTimeout, stopped) {
+		if !within(handlerTimeout, forced) || !within(handlerTimeout, stopped) {
 			c.router.Disconnect(errStopped)
 			return fmt.Errorf("%w: a handler of a local service, or an interceptor, has not returned", eldest.ErrStuck)
 		}

@@ -138,6 +138,7 @@
 // connections are closed and the calls end (UNAVAILABLE). If grpc.MaxConcurrentStreams is 1 there
 // are no heartbeats, only gRPC's pings, which take 13 seconds. When another tenure becomes known,
 // the connections to the last leader are closed as soon as the calls there have ended, or after
-// Config.Grace. When another address of the leader becomes known, they are closed when the calls
-// there have ended.
+// Config.Grace. When only another address of the leader becomes known, calls under way continue
+// over the connections to the earlier address, at the last 16 of them, until the calls have ended or
+// another tenure is known.
 package curator

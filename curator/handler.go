@@ -22,9 +22,10 @@ var errNotBegun = errors.New("the call has not begun")
 // errEnded is the result of a handler whose goroutine ended without returning.
 var errEnded = status.Error(codes.Internal, "eldest: the goroutine of the handler ended before the handler returned")
 
-// serve runs the call here, as the leader. It blocks until the handler has returned, or the tenure
-// has ended and Config.Grace has passed, or Stop was called. The error is errNotBegun if the tenure ended before the
-// call had begun; then everything that the caller sent can be received again.
+// serve runs the call here, as the leader. It blocks until the handler has returned, or until the
+// tenure has ended and Config.Grace has passed or Stop was called. The error is errNotBegun if the
+// tenure ended before the call had begun; then everything that the caller sent can be received
+// again.
 //
 // A stream has begun when its handler is called. A unary call has begun when its handler has the
 // message: decoding a large one takes time, in which the tenure may end.

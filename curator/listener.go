@@ -31,7 +31,7 @@ func (c *Config) checkListeners() error {
 			return invalid("Config.Listeners[%d] is nil", i)
 		}
 		same := func(other Listener) bool { return other.Listener == l.Listener }
-		if reflect.TypeOf(l.Listener).Comparable() && slices.ContainsFunc(c.Listeners[:i], same) {
+		if reflect.ValueOf(l.Listener).Comparable() && slices.ContainsFunc(c.Listeners[:i], same) {
 			return invalid("Config.Listeners[%d], at %v, is in the list twice", i, l.Addr())
 		}
 	}

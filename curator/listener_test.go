@@ -133,6 +133,18 @@ func TestBoundsHoldOverAllListeners(t *testing.T) {
 	}
 }
 
+// Listeners whose type can be compared, but not their content, are accepted.
+func TestListenersThatCannotBeCompared(t *testing.T) {
+	type wrapped struct {
+		labels any
+		net.Listener
+	}
+	cfg := Config{Listeners: []Listener{
+		{Listener: wrapped{[]string{"a"}, listen(t)}}, {Listener: wrapped{[]string{"b"}, listen(t)}},
+	}}
+	require.NoError(t, cfg.checkListeners())
+}
+
 // The address that other nodes dial is that of the first listener that is not a Unix socket; if all
 // are, of the first one. A local service is served at all listeners.
 func TestDefaultAddress(t *testing.T) {

@@ -214,7 +214,7 @@ func (p *peer) abort(reason error) {
 // Close closes the connections for good: each when its last call has ended, after the linger at the
 // latest. A leader that resigned has just answered its last calls, and the next leader may become
 // known before these answers arrive. If only the leader's address has changed, it still serves these
-// calls, and they end by themselves: with the caller, with the tenure, or with the connection.
+// calls, and they continue until Close is called again, with another reason.
 func (p *peer) Close(reason error) {
 	linger := p.linger
 	if errors.Is(reason, routing.ErrMoved) {

@@ -174,6 +174,29 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	open(0, "a leader needs no leader")
 }
 
+// A call continues at an earlier address of its leader, and ends when another tenure is known, also
+// if the leader does not end it.
+func TestCallsAtAnEarlierAddress(t *testing.T) {
+	var way network
+	leader, follower := pair(t, echoing, way.join, grace(time.Millisecond))
+	stream := follower.open(bidiMethod)
+	stream.send("before")
+	stream.expect("before")
+	to := leader.as(7)
+	to.Address = "127.0.0.1:1"
+	follower.router.Follow(to)
+	time.Sleep(20 * time.Millisecond) // longer than the grace
+	stream.send("after")
+	stream.expect("after")
+	next := newNode(t, "next")
+	next.leads(8, echoing)
+	follower.follows(next, 8)
+	err := stream.end()
+	requireRetry(t, err)
+	require.ErrorContains(t, err, "another tenure is known")
+	etcdtest.Eventually(t, func() bool { return way.open() == 0 }, "the connections are closed")
+}
+
 // The next leader may become known before the last answers of the one before arrive.
 func TestAnswersAfterTheNextLeaderIsKnown(t *testing.T) {
 	s, began, release := held()

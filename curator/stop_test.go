@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -142,4 +143,24 @@ func TestStopDoesNotWaitForHandlers(t *testing.T) {
 	require.Empty(t, over, "the tenure ends before its handlers")
 	release <- struct{}{}
 	require.NoError(t, etcdtest.Take(t, over, "the end of the tenure"))
+}
+
+// Stop does not wait for handlers of local services that ignore their contexts, however long
+// Shutdown is.
+func TestStopDoesNotWaitForLocalHandlers(t *testing.T) {
+	t.Parallel()
+	s, began, release := held()
+	defer close(release)
+	m := run(t, etcdtest.Election(t), "n", grace(time.Hour), func(cfg *Config) {
+		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Local"), s) }
+	})
+	go func() {
+		_ = m.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &message{})
+	}()
+	etcdtest.Take(t, began, "the handler")
+	m.Stop()
+	err := etcdtest.Take(t, m.done, "the end of Run")
+	m.done <- err
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.ErrorIs(t, err, eldest.ErrStuck)
 }

@@ -3,6 +3,7 @@ package elector_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // followsAt waits until the node follows another one at an address.
@@ -132,6 +134,44 @@ func TestAddressOf(t *testing.T) {
 	require.Equal(t, "elsewhere:2", l.Address)
 }
 
+// An address that is found again is no news for the standby function. The first error is logged,
+// also after empty addresses.
+func TestAddressOfBesideStandby(t *testing.T) {
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	n1 := run(t, config(name, "n1", cli))
+	etcdtest.Take(t, n1.won, "the win")
+	var calls atomic.Int64
+	var log etcdtest.Paper
+	standby, seen, _ := positions()
+	run(t, config(name, "n2", cli, standby, func(cfg *elector.Config) {
+		cfg.Observer = observe.Options{Timeout: etcdtest.Patience, WatchCheck: -1} // on a busy machine the leader stays known
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		cfg.AddressOf = func(context.Context, elector.Leader) (string, error) {
+			switch calls.Add(1) {
+			case 1:
+				return "", nil
+			case 2, 3:
+				return "", errors.New("not now")
+			}
+			return "found:1", nil
+		}
+	}))
+	var last elector.Position
+	for {
+		p := etcdtest.Take(t, seen, "the position")
+		require.NotEqual(t, last, p, "it is told again")
+		last = p
+		if l, ok := p.Status.Leader(); ok && l.Address == "found:1" {
+			require.Equal(t, 1, p.Ahead)
+			break
+		}
+	}
+	etcdtest.Eventually(t, func() bool { return calls.Load() >= 6 }, "it is called again, twice")
+	require.Empty(t, seen, "nothing has changed")
+	require.Equal(t, 1, strings.Count(log.String(), "the address of the leader was not found"))
+}
+
 // A function that blocks delays neither the status, nor another leader's address, nor the win of
 // this node. Its context ends with the search, and what it returns then is dropped.
 func TestAddressOfMayBlock(t *testing.T) {
@@ -164,4 +204,31 @@ func TestAddressOfMayBlock(t *testing.T) {
 	_, err = cli.Delete(etcdtest.Context(t), second.Key())
 	require.NoError(t, err)
 	n3.becomes(t, elector.Leading)
+}
+
+// panicking is a codec that panics on demand.
+type panicking struct {
+	identity.Protobuf
+	now *atomic.Bool
+}
+
+func (c panicking) Encode(id identity.Identity) ([]byte, error) {
+	if c.now.Load() {
+		panic("a codec")
+	}
+	return c.Protobuf.Encode(id)
+}
+
+// SetAddress does not wait for a round that a panic of the codec has ended.
+func TestSetAddressAfterAPanic(t *testing.T) {
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	codec := panicking{now: new(atomic.Bool)}
+	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Codec = codec }))
+	require.NoError(t, err)
+	codec.now.Store(true)
+	require.Panics(t, func() {
+		_ = e.Run(etcdtest.Context(t), func(context.Context, *elector.Leadership) error { return nil })
+	})
+	codec.now.Store(false)
+	require.NoError(t, e.SetAddress(etcdtest.ContextFor(t, time.Second), "n:2"))
 }

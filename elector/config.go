@@ -80,15 +80,16 @@ type Config struct {
 	Address string
 	// AddressOf, if set, returns where this node forwards requests to while another node leads, in
 	// place of the Address in the leader's value: for values that have none, such as those of two
-	// fields, and for addresses that are different from here. It may block until ctx ends, which is
-	// when another leader is known or this node does not follow any more, and must then return. It
-	// is called on a goroutine of its own, for each new leader or value and every 5 s again, so that
-	// changes are followed.
+	// fields, and for addresses that are different from here. It may block until ctx ends, and must
+	// then return: ctx ends when another leader or value is known, when this node has won, and when
+	// its round ends. It is called on a goroutine of its own, for each new leader or value and every
+	// 5 s again, so that changes are followed.
 	//
 	// The status has the address once it is known. Until then, and while the address is empty, the
 	// leader's Address is empty and requests wait as if there were no leader (eldest.ErrNoLeader).
-	// After an error the last address for this leader stays, and AddressOf is called again after a
-	// pause. The first of consecutive errors is logged.
+	// After an error the last address for this leader stays. After an error or an empty address
+	// AddressOf is called again after a pause of at most 1 s. The first of consecutive errors is
+	// logged.
 	AddressOf func(ctx context.Context, leader Leader) (string, error)
 	// Source returns the clients.
 	Source Source
@@ -130,10 +131,10 @@ type Config struct {
 	TakeOver bool
 
 	// Standby, if set, runs while this node waits to lead, so that its caches are warm and its
-	// connections open when it does. It is called once in each round, when this node is registered,
-	// also if no other node leads; its goroutine is the round's. Its context carries the values of
-	// Run's context, and ends when this node has won, and when the round ends without a win. The
-	// lead function of the round is called after it has returned, and then sees all that it has
+	// connections open when it does. It is called once in each round, on a goroutine of its own, when
+	// this node is registered, also if no other node leads. Its context carries the values of Run's
+	// context, and ends when this node has won, and when the round ends without a win. The lead
+	// function of the round is called after it has returned, and then sees all that it has
 	// written (G7). So it must return at once when its context ends; until then this node holds
 	// the key and does not lead. After Drain the node gives the key up, so that the next one leads,
 	// and is no candidate until the function has returned (see Elector.Run).

@@ -67,9 +67,9 @@ var (
 func (e *Elector) Instance() string { return e.instance }
 
 // Run campaigns again and again until ctx ends; then it returns an error that wraps ctx's cause. A
-// round is: get clients from Config.Source, open a session, register, follow the leader until this
-// node leads, and meanwhile run Config.Standby; call lead, and leave. After each round, however it ended, another one follows after a
-// back-off, which starts anew after a stable round.
+// round is: get clients from Config.Source, open a session, register, follow the leader and run
+// Config.Standby until this node leads, call lead, and leave. After each round, however it ended,
+// another one follows after a back-off, which starts anew after a stable round.
 //
 // lead is called once for each tenure, on a goroutine of its own, never before an earlier call has
 // returned (G7). Its context carries ctx's values and ends with ctx or the tenure, whichever is

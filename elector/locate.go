@@ -77,22 +77,24 @@ func (l *locator) stop() {
 
 // search calls Config.AddressOf for one leader until ctx ends.
 func (l *locator) search(ctx context.Context, leader Leader) {
-	for failures := 0; ; {
+	failing := false // the last call returned an error
+	for attempts := 0; ; {
 		address, err := l.r.e.cfg.AddressOf(ctx, leader)
-		wait := located
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
 			l.found(ctx, address)
-		case failures == 0:
+		case !failing:
 			l.r.e.warn("the address of the leader was not found", "leader", leader.NodeID, "token", int64(leader.Token), "error", err)
 		}
-		if err != nil || address == "" {
-			wait = pause(failures)
-			failures++
+		failing = err != nil
+		wait := located
+		if failing || address == "" {
+			wait = pause(attempts)
+			attempts++
 		} else {
-			failures = 0
+			attempts = 0
 		}
 		if retry.Sleep(ctx, wait) != nil {
 			return
@@ -100,11 +102,12 @@ func (l *locator) search(ctx context.Context, leader Leader) {
 	}
 }
 
-// found publishes an address, unless the search has ended meanwhile.
+// found publishes an address that is new, unless the search has ended meanwhile.
 func (l *locator) found(ctx context.Context, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ctx.Err() != nil { // checked with mu, which publish and stop hold when they end the search
+	// ctx is checked with mu, which publish and stop hold when they end the search.
+	if ctx.Err() != nil || address == l.address {
 		return
 	}
 	l.address = address

@@ -35,6 +35,7 @@ func (r *round) run(ctx context.Context) error {
 	over := false
 	defer func() {
 		if !over && r.session != nil {
+			r.unregistered()
 			r.session.Abandon() // the user's codec panicked: nothing else ends the session
 		}
 	}()

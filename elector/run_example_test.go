@@ -84,11 +84,12 @@ func ExampleWithStandby() {
 		for {
 			position, err := p.Next(ctx)
 			if err != nil {
-				return // this node is about to lead
+				return // this node is about to lead, or stops
 			}
 			if leader, ok := position.Status.Leader(); ok && position.Ahead == 1 {
 				fmt.Println("next after", leader.NodeID)
 				close(stopFirst)
+				return // ready: it may return before the win
 			}
 		}
 	}

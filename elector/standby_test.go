@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // positions returns a standby function that sends each position to a channel until its context
@@ -170,6 +173,47 @@ func TestStandbyEndsWithTheRound(t *testing.T) {
 	require.ErrorIs(t, c.end(t), context.Canceled)
 	require.ErrorIs(t, etcdtest.Take(t, over, "the end of the standby function"), context.Canceled)
 	require.Empty(t, c.won)
+}
+
+// The tenure is lost while the standby function, whose context has ended, has not returned: lead is
+// not called in it. Once the function has returned, the next round calls both.
+func TestTenureLostDuringStandby(t *testing.T) {
+	for name, lose := range map[string]func(ctx context.Context, cli *clientv3.Client, own observe.Entry) error{
+		"key": func(ctx context.Context, cli *clientv3.Client, own observe.Entry) error {
+			return etcdtest.Err(cli.Delete(ctx, own.Key))
+		},
+		"lease": func(ctx context.Context, cli *clientv3.Client, own observe.Entry) error {
+			return etcdtest.Err(cli.Revoke(ctx, clientv3.LeaseID(own.Lease)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+			ended, lost, release := make(chan struct{}, 9), make(chan error, 9), make(chan struct{})
+			n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+				cfg.Drain = etcdtest.Patience
+				cfg.Candidate.Hooks.Ended = func(e election.EndedEvent) { lost <- e.Cause }
+				cfg.Standby = func(ctx context.Context, _ *elector.Positions) {
+					<-ctx.Done()
+					ended <- struct{}{}
+					<-release
+				}
+			}))
+			etcdtest.Take(t, ended, "the end of the context")
+			own := queueOf(t, cli, name)[0]
+			other := run(t, config(name, "other", cli))
+			require.NoError(t, lose(etcdtest.Context(t), cli, own))
+			require.Error(t, etcdtest.Take(t, lost, "the loss"))
+			etcdtest.Take(t, other.won, "the tenure of the next node")
+			require.NotEqual(t, elector.Leading, n.Status().Role())
+			close(release)
+			n.follows(t, "other")
+			require.Empty(t, n.won, "lead was called in the tenure that was lost")
+			require.ErrorIs(t, other.end(t), context.Canceled)
+			etcdtest.Take(t, n.won, "the tenure in the next round")
+			require.Len(t, ended, 1)
+		})
+	}
 }
 
 // G7 over many hand-overs: the standby and the lead function of a node share a variable without a

@@ -12,9 +12,10 @@ import (
 // the leader until Run ends, so that a process that is about to stop can forward the requests that
 // it still receives. A tenure ends in the order that Run documents. Withdraw blocks until the key
 // has been given up or left to its lease, until Run has returned, or until ctx ends; in the last
-// case it returns ctx's cause, and the node still leaves. If it is called before Run, the next Run
-// does not campaign. cause is the reason in the node's status; nil means eldest.ErrResigned. A
-// second call waits in the same way.
+// case it returns ctx's cause, and the node still leaves. It also waits for Config.Standby, for
+// Config.Drain at most. If Withdraw is called before Run, the next Run does not campaign. cause is
+// the reason in the node's status; nil means eldest.ErrResigned. A second call waits in the same
+// way.
 func (e *Elector) Withdraw(ctx context.Context, cause error) error {
 	if ctx == nil {
 		return e.failed("withdraw", invalid("the context is nil"))

@@ -49,9 +49,13 @@ type peer struct {
 // Leader returns the leader.
 func (p *peer) Leader() elector.Leader { return p.leader }
 
-// Close ends the forwarded requests, after the grace.
+// Close ends the forwarded requests, after the grace. If only the leader's address has changed, it
+// still serves them, and they continue until Close is called again, with another reason.
 func (p *peer) Close(reason error) {
 	p.Calls.Close(reason)
+	if errors.Is(reason, routing.ErrMoved) {
+		return
+	}
 	p.front.endings.Go(func() {
 		p.Drain(context.Background(), p.front.cfg.Grace)
 		p.Finish(reason)

@@ -155,6 +155,35 @@ func TestStreamThroughAFollower(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the handler"), context.Canceled)
 }
 
+// A request continues at an earlier address of its leader, and ends when another tenure is known.
+func TestRequestAtAnEarlierAddress(t *testing.T) {
+	next := make(chan string, 1)
+	leader, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
+		for {
+			select {
+			case s := <-next:
+				says(w, s)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	next <- "0123"
+	out := follower.begins(etcdtest.Context(t), http.MethodGet, nil, nil)
+	piece := make([]byte, 4)
+	_, err := io.ReadFull(out.Body, piece)
+	require.NoError(t, err)
+	follower.followsAt(leader.id, "127.0.0.1:1", 7)
+	time.Sleep(2 * follower.cfg.Grace)
+	next <- "4567"
+	_, err = io.ReadFull(out.Body, piece)
+	require.NoError(t, err)
+	require.Equal(t, "4567", string(piece))
+	follower.followsAt("next", "127.0.0.1:1", 8)
+	_, err = io.ReadFull(out.Body, piece)
+	require.Error(t, err)
+}
+
 // An upgraded connection passes through a follower, and ends with the tenure.
 func TestUpgrade(t *testing.T) {
 	leader, follower, r := pair(t, func(w http.ResponseWriter, r *http.Request) {

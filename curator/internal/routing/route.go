@@ -31,7 +31,8 @@ type Tenure[S any] struct {
 type Peer interface {
 	comparable
 	Leader() elector.Leader
-	// Close ends the connection. It must not block; calls in flight may have a moment to end.
+	// Close ends the connection. It must not block; calls in flight may have a moment to end. If the
+	// reason is ErrMoved, they continue, and Close is called again, with the reason for which they end.
 	Close(reason error)
 }
 

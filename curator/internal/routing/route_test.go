@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -120,6 +121,40 @@ func TestRoutes(t *testing.T) {
 	require.ErrorIs(t, r.Now().Reason, eldest.ErrClosed)
 	r.Disconnect(errDeposed)
 	require.ErrorIs(t, last.closed, errDeposed)
+}
+
+// The connections to a leader at its earlier addresses are closed for good when another tenure is
+// known, when the router stops, or when the leader has had many more addresses.
+func TestEarlierAddressesOfALeader(t *testing.T) {
+	at := func(token eldest.Token, address int) elector.Leader {
+		l := led("a", token)
+		l.Address = fmt.Sprint("a:", address)
+		return l
+	}
+	for name, end := range map[string]func(r *Router[string, *peer]){
+		"another tenure": func(r *Router[string, *peer]) { r.Follow(at(8, 1)) },
+		"own tenure":     func(r *Router[string, *peer]) { require.NoError(t, r.Lead(tenure(t.Context(), 8, Never))) },
+		"stop":           func(r *Router[string, *peer]) { r.Stop(errDeposed); r.Disconnect(errDeposed) },
+	} {
+		r := newRouter()
+		var peers []*peer
+		for address := range 2 * maxMoved {
+			r.Follow(at(7, address))
+			r.Unknown(errDeposed)
+			r.Follow(at(7, address))
+			peers = append(peers, r.Now().Peer)
+		}
+		last := len(peers) - 1
+		require.NoError(t, peers[last].closed)
+		for i, p := range peers[:last] {
+			require.Equal(t, i >= last-maxMoved, errors.Is(p.closed, ErrMoved), "%s: address %d: %v", name, i, p.closed)
+		}
+		end(r)
+		for i, p := range peers {
+			require.Error(t, p.closed)
+			require.NotErrorIs(t, p.closed, ErrMoved, "%s: address %d", name, i)
+		}
+	}
 }
 
 // No wait outlasts the context of its caller.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,12 @@ type Router[S any, P Peer] struct {
 	connect func(elector.Leader) (P, error)
 	cell    latest.Cell[*Route[S, P]]
 
-	mu      sync.Mutex
-	tenure  *Tenure[S]
-	peer    P // the last one, kept while the leader is not known
+	mu     sync.Mutex
+	tenure *Tenure[S]
+	peer   P // the last one, kept while the leader is not known
+	// moved are the peers of the same tenure at its earlier addresses, of which the last maxMoved are
+	// kept.
+	moved   []P
 	leaving bool
 	known   eldest.Token
 	// draining: this node serves no more tenures. over: calls go nowhere.
@@ -168,6 +172,11 @@ var errAnother = errors.New("another tenure is known")
 // tenure continues.
 var ErrMoved = errors.New("another address of the leader is known")
 
+// maxMoved bounds the earlier addresses of a tenure at which calls continue.
+const maxMoved = 16
+
+var errMovedOften = fmt.Errorf("%d later addresses of the leader are known", maxMoved)
+
 // replaced returns why the connection to the last leader ends when a tenure is known.
 func replaced[P Peer](last P, token eldest.Token) error {
 	var none P
@@ -181,9 +190,18 @@ func replaced[P Peer](last P, token eldest.Token) error {
 // finds another route. The caller holds mu.
 func (r *Router[S, P]) disconnect(reason error) {
 	var none P
-	if r.peer != none {
-		r.peer.Close(reason)
-		r.peer = none
+	last, moved := r.peer, r.moved
+	r.peer, r.moved = none, nil
+	if last != none {
+		last.Close(reason)
+	}
+	if last != none && errors.Is(reason, ErrMoved) {
+		moved = append(moved, last)
+		r.moved = slices.Clone(moved[max(0, len(moved)-maxMoved):])
+		moved, reason = moved[:len(moved)-len(r.moved)], errMovedOften
+	}
+	for _, p := range moved {
+		p.Close(reason)
 	}
 }
 
