@@ -51,16 +51,17 @@ func TestRun(t *testing.T) {
 	t.Setenv("ETCDCTL_CACERT", "/nowhere")
 	t.Setenv("ELDEST_KEY", "/nowhere")
 	t.Setenv("ELDEST_TOKEN", "12")
+	t.Setenv("ELDEST_FOLLOW_MEMBERS", "true")
 	c := start(t, capture.Config{})
 	var out bytes.Buffer
 	code, err := c.Run(t.Context(), capture.Program{
-		Args: []string{"sh", "-c", `cat; echo {} $ELDEST_ENDPOINTS $ETCDCTL_ENDPOINTS ${ETCDCTL_CACERT-none} ${ELDEST_KEY-none} $ELDEST_TOKEN; exit 3`},
+		Args: []string{"sh", "-c", `cat; echo {} $ELDEST_ENDPOINTS $ETCDCTL_ENDPOINTS ${ETCDCTL_CACERT-none} ${ELDEST_KEY-none} $ELDEST_TOKEN $ELDEST_FOLLOW_MEMBERS; exit 3`},
 		In:   strings.NewReader("input "), Out: &out,
 	})
 	require.NoError(t, err)
 	require.Equal(t, 3, code)
 	e := c.Endpoint()
-	require.Equal(t, "input "+e+" "+e+" "+e+" none none 12\n", out.String())
+	require.Equal(t, "input "+e+" "+e+" "+e+" none none 12 false\n", out.String())
 
 	code, err = c.Run(t.Context(), capture.Program{Args: []string{"/nonexistent"}})
 	require.Error(t, err)

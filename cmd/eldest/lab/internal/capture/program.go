@@ -46,7 +46,7 @@ func (c *Capture) Run(ctx context.Context, p Program) (int, error) {
 
 // leaves are the variables, without their prefix, that would make a client connect to another
 // address or in a way that the wiretap does not support.
-var leaves = []string{"ENDPOINTS", "CACERT", "CERT", "KEY", "INSECURE_SKIP_TLS_VERIFY", "INSECURE_TRANSPORT", "DISCOVERY_SRV"}
+var leaves = []string{"ENDPOINTS", "CACERT", "CERT", "KEY", "INSECURE_SKIP_TLS_VERIFY", "INSECURE_TRANSPORT", "DISCOVERY_SRV", "FOLLOW_MEMBERS"}
 
 func environment(env []string, endpoint string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
@@ -58,5 +58,5 @@ func environment(env []string, endpoint string) []string {
 		}
 		return false
 	})
-	return append(env, "ELDEST_ENDPOINTS="+endpoint, "ETCDCTL_ENDPOINTS="+endpoint)
+	return append(env, "ELDEST_ENDPOINTS="+endpoint, "ETCDCTL_ENDPOINTS="+endpoint, "ELDEST_FOLLOW_MEMBERS=false")
 }

@@ -81,7 +81,8 @@ func (d *Demo) Note(v Timed, l Line) { d.tell(v, func() Line { return l }) }
 func (d *Demo) Start(ctx context.Context, name string, member int, ready func(Fact) bool, words ...string) (said Fact, err error) {
 	begin := time.Now()
 	p := &Participant{Name: name, Member: d.Member(member)}
-	cmd := exec.Command(d.Executable, slices.Concat(words, []string{name, "--json", "--ttl", d.TTL.String(), "--endpoints", p.Member.Endpoint})...)
+	cmd := exec.Command(d.Executable, slices.Concat(words, []string{name, "--json", "--ttl", d.TTL.String(),
+		"--endpoints", p.Member.Endpoint, "--follow-members=false"})...) // it reaches this member alone
 	p.Process, err = d.Spawner.Launch(cmd,
 		func(line []byte) {
 			var f Fact
