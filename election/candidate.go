@@ -113,11 +113,11 @@ func (c *Candidate) phase() core.Phase {
 func (c *Candidate) won() bool { return c.phase() == core.Leading || c.phase() == core.Draining }
 
 // Close ends a campaign (Campaign then returns an error that wraps eldest.ErrClosed) or a tenure,
-// removes the key, and waits for all background work, hooks and guarded watches included. It blocks until that is done,
-// the session has ended, or ctx has ended; in the last case it returns ctx's error, the key is
-// removed in the background during the session, and Close may be called again. The session stays
-// open: it belongs to the caller. If a registration may still arrive late, the session continues to
-// watch for it.
+// removes the key, and waits for all background work, hooks and guarded watches included. It blocks
+// until that is done, the session has ended, or ctx has ended; in the last case it returns ctx's
+// error, the key is removed in the background during the session, and Close may be called again. The
+// session stays open: it belongs to the caller. If a registration may still arrive late, the session
+// continues to watch for it.
 func (c *Candidate) Close(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))

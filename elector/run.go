@@ -88,8 +88,10 @@ func Run(ctx context.Context, client *clientv3.Client, election string, lead fun
 // client URL of each other voting member, once that URL has answered as that member. Lists of the
 // members arrive with the renewals of a session. Without one the client requests the list every
 // AutoSyncInterval, 0 means 30 s, and, after failed requests, every tenth of that. A negative
-// interval disables this; set it if the endpoints are proxies that the client must not bypass. Sync
-// and SetEndpoints may be called at any time. They set the endpoints that are kept.
+// interval disables this; set it if the endpoints are proxies that the client must not bypass, or if
+// another cluster with the same IDs can be reached from here: clusters have the same IDs if they were
+// bootstrapped with the same names, URLs and --initial-cluster-token. Sync and SetEndpoints may be
+// called at any time. They set the endpoints that are kept.
 func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
 	if cfg.DialKeepAliveTime == 0 {
 		cfg.DialKeepAliveTime = 10 * time.Second // the shortest that gRPC clients accept

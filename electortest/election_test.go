@@ -245,3 +245,37 @@ func TestWholeNodes(t *testing.T) {
 		stopBert()
 	})
 }
+
+// A guarded watch receives what the test writes, and ends with the tenure.
+func TestGuardedWatch(t *testing.T) {
+	inBoth(t, func(t *testing.T) {
+		e := electortest.New(t)
+		values := make(chan string, 100)
+		e.Start(func(_ context.Context, l *elector.Leadership) error {
+			for resp := range l.Watcher().Watch(context.Background(), "orders") {
+				for _, event := range resp.Events {
+					values <- string(event.Kv.Value)
+				}
+				if resp.Err() != nil {
+					return resp.Err()
+				}
+			}
+			return nil
+		})
+		for _, cause := range []error{eldest.ErrDeposed, eldest.ErrSessionLost} {
+			e.Win()
+			require.Eventually(t, func() bool {
+				_, err := e.Client().Put(t.Context(), "orders", "one")
+				require.NoError(t, err)
+				select {
+				case value := <-values:
+					return value == "one"
+				case <-time.After(time.Second):
+					return false // the watch had not been created yet
+				}
+			}, time.Minute, time.Millisecond)
+			e.Lose(cause)
+			require.ErrorIs(t, e.Wait(), cause)
+		}
+	})
+}

@@ -35,9 +35,10 @@ type NodesConfig struct {
 	Endpoints map[string]string
 	// DialOptions are the options with which the nodes are dialled for queries. Empty means the
 	// options with which the client dials the leader: credentials, dialer, and the name that
-	// certificates must be valid for, which without ServerName is that of the target, and with it
-	// each address's own; that of a node which led is ServerName's, unless one is set here. In both cases a keepalive, which can be overridden here, detects within
-	// 13 s that a node does not respond.
+	// certificates must be valid for. Without ServerName that name is the target's. With it, it is
+	// each address's own, and for a node that led the one that ServerName returned for it, unless
+	// one is set here. In both cases a keepalive, which can be overridden here, detects within 13 s
+	// that a node does not respond.
 	DialOptions []grpc.DialOption
 	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
 	// means the name in the target. It must be quick.

@@ -162,7 +162,6 @@ func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 const (
 	runHelp = `Is a candidate in an election, and runs CMD while it leads and at no other time. When CMD ends, the
 processes that it started are killed and leadership is released: CMD must stay in the foreground.
-
 CMD and the hooks have ELDEST_ELECTION, ELDEST_CANDIDATE_KEY, ELDEST_TOKEN (for stores that refuse
 older tokens) and ELDEST_DEADLINE (leadership was certain until then when they started); --health
 also has ELDEST_PID, and --on-loss has ELDEST_CAUSE and ELDEST_EXIT_CODE instead of the deadline.

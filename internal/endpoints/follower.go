@@ -47,14 +47,14 @@ func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
 		options = append(options, grpc.WithChainUnaryInterceptor(f.intercept))
 	}
 	cfg.DialOptions = append(options, cfg.DialOptions...)
-	configured := slices.Clone(cfg.Endpoints)
+	cfg.Endpoints = slices.Clone(cfg.Endpoints)
 	client, err := clientv3.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	retryrpc.ReconnectsItself(client)
 	if f.every > 0 {
-		go f.run(client, configured)
+		go f.run(client, probing(cfg, client, &f.token))
 	}
 	return client, nil
 }
@@ -65,6 +65,7 @@ type follower struct {
 	tls    bool          // the client's config has TLS
 	lists  chan list     // the newest list that was received
 	failed chan struct{} // a request failed
+	token  token         // of the newest login
 }
 
 // intercept reads the lists of members among the client's replies, and notices failures.
@@ -72,6 +73,9 @@ func (f *follower) intercept(ctx context.Context, method string, req, reply any,
 	err := invoker(ctx, method, req, reply, cc, opts...)
 	_, probe := reply.(*pb.StatusResponse)
 	members, listed := reply.(*pb.MemberListResponse)
+	if login, ok := reply.(*pb.AuthenticateResponse); ok && err == nil {
+		f.token.Store(login.Token)
+	}
 	switch code := status.Code(err); {
 	case err == nil && listed && req.(*pb.MemberListRequest).GetLinearizable():
 		select {
@@ -92,8 +96,8 @@ func (f *follower) intercept(ctx context.Context, method string, req, reply any,
 }
 
 // run follows the members until the client is closed.
-func (f *follower) run(client *clientv3.Client, configured []string) {
-	s := newSet(client, configured, f.tls, f.every)
+func (f *follower) run(client *clientv3.Client, probing clientv3.Config) {
+	s := newSet(client, probing, f.tls, f.every)
 	tick := time.NewTimer(f.every)
 	defer tick.Stop()
 	for asked := (time.Time{}); ; {

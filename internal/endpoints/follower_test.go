@@ -105,3 +105,39 @@ func TestClosedWithItsContext(t *testing.T) {
 	cancel()
 	<-client.Ctx().Done()
 }
+
+// TestProgramAndFollower: the program sets the endpoints while the follower probes members. The race
+// detector reports it if probes use the client itself.
+func TestProgramAndFollower(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	client := dial(t, clientv3.Config{Endpoints: c.Endpoints(), AutoSyncInterval: time.Millisecond})
+	for i := range 3 {
+		one := c.Endpoints()[i : i+1]
+		for range 50 {
+			client.SetEndpoints(one...)
+			require.NoError(t, etcdtest.Err(client.MemberList(etcdtest.Context(t))))
+		}
+		etcdtest.Eventually(t, func() bool { return len(client.Endpoints()) == 3 }, "the others are added")
+	}
+}
+
+// TestUserIsLoggedInOnce: probes have the token of the client, also where etcd requires one, and do not
+// log in themselves.
+func TestUserIsLoggedInOnce(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	admin := c.Client(t)
+	for _, user := range []string{"root", "user"} {
+		require.NoError(t, etcdtest.Err(admin.UserAdd(etcdtest.Context(t), user, "secret")))
+		require.NoError(t, etcdtest.Err(admin.RoleAdd(etcdtest.Context(t), user)))
+		require.NoError(t, etcdtest.Err(admin.UserGrantRole(etcdtest.Context(t), user, user)))
+	}
+	require.NoError(t, etcdtest.Err(admin.AuthEnable(etcdtest.Context(t))))
+	cfg := clientv3.Config{Endpoints: c.Endpoints()[:1], AutoSyncInterval: 100 * time.Millisecond, Username: "user", Password: "secret"}
+	var sent etcdtest.Recorder
+	sent.Attach(&cfg)
+	client := dial(t, cfg)
+	etcdtest.Eventually(t, func() bool { return len(client.Endpoints()) == 3 }, "the members are added")
+	require.Equal(t, 1, sent.Count("Authenticate"))
+}

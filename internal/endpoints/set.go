@@ -11,14 +11,15 @@ import (
 // set is the client's set of endpoints. Only the follower's goroutine uses it.
 type set struct {
 	client  *clientv3.Client
-	tls     bool // the connections use TLS
+	probing clientv3.Config // of the clients for probes
+	tls     bool            // the connections use TLS
 	every   time.Duration
 	cluster uint64 // of the first list
 	// Invariant: configured is not empty, and current begins with it.
 	configured, current []string
 	added               []reached        // members, by the URL that is an endpoint
 	named               []reached        // members that configured endpoints have reached
-	failed              map[uint64]retry // members that were not reached
+	failed              map[uint64]retry // members that were not added
 }
 
 // retry is when a member is probed again: after a pause that doubles, from the time after which
@@ -30,9 +31,10 @@ type retry struct {
 
 const longest = 10
 
-func newSet(client *clientv3.Client, configured []string, tls bool, every time.Duration) *set {
+func newSet(client *clientv3.Client, probing clientv3.Config, tls bool, every time.Duration) *set {
+	configured := probing.Endpoints
 	return &set{
-		client: client, tls: encrypted(configured[0], tls), every: every,
+		client: client, probing: probing, tls: encrypted(configured[0], tls), every: every,
 		configured: configured, current: configured, failed: make(map[uint64]retry),
 	}
 }
@@ -43,7 +45,10 @@ func (s *set) update(l list) {
 		return
 	}
 	s.cluster = l.cluster
-	if now := s.client.Endpoints(); !slices.Equal(now, s.current) && len(now) > 0 {
+	switch now := s.client.Endpoints(); {
+	case len(now) == 0: // etcd's Sync can do that
+		s.client.SetEndpoints(slices.Clone(s.current)...)
+	case !slices.Equal(now, s.current):
 		s.configured, s.current, s.added, s.named = now, now, nil, nil // the program has set them
 	}
 	gone := func(id uint64) bool {
@@ -84,23 +89,29 @@ func (s *set) configures(urls []string) bool {
 	})
 }
 
-// add adds members, if they can be reached, and are not by a configured endpoint.
+// add adds members, if they can be reached, and are not by a configured endpoint. It adds none while
+// no endpoint answers: what a URL leads to can only be judged beside these.
 func (s *set) add(missing []member) {
 	if len(missing) == 0 {
 		return
 	}
-	s.named = s.probe(s.configured)
-	for _, r := range s.probe(s.urls(missing)) {
+	var urls []string
+	if s.named = s.probe(s.current); len(s.named) > 0 {
+		s.named = slices.DeleteFunc(s.named, func(r reached) bool { return !slices.Contains(s.configured, r.endpoint) })
+		urls = s.urls(missing)
+	}
+	for _, r := range s.probe(urls) {
 		expected := slices.ContainsFunc(missing, func(m member) bool { return m.id == r.id && slices.Contains(m.urls, r.endpoint) })
 		if expected && !has(s.added, r.id) {
 			s.added = append(s.added, r)
 		}
 	}
 	for _, m := range missing {
-		if has(s.added, m.id) || has(s.named, m.id) {
+		if has(s.added, m.id) {
 			delete(s.failed, m.id)
 			continue
 		}
+		// Also if a configured endpoint has reached it: a balancer reaches another one the next time.
 		pause := min(max(2*s.failed[m.id].pause, s.every/sooner), longest*s.every)
 		s.failed[m.id] = retry{time.Now().Add(pause), pause}
 	}

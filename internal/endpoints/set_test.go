@@ -1,8 +1,11 @@
 package endpoints
 
 import (
+	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +33,7 @@ func on(t *testing.T, c *etcdtest.Cluster, configured ...string) *stage {
 	resp, err := client.MemberList(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Len(t, resp.Members, 3)
-	return &stage{c, client, newSet(client, configured, false, time.Minute), (*pb.MemberListResponse)(resp)}
+	return &stage{c, client, newSet(client, probing(clientv3.Config{Endpoints: configured}, client, new(token)), false, time.Minute), (*pb.MemberListResponse)(resp)}
 }
 
 // member is the entry of member i in the list.
@@ -57,21 +60,25 @@ func TestWhichMembersAreAdded(t *testing.T) {
 		alter func(s *stage)
 		added []int // of members 1 and 2
 	}{
-		"all":                 {func(*stage) {}, []int{1, 2}},
-		"learner":             {func(s *stage) { s.member(1).IsLearner = true }, []int{2}},
-		"not started":         {func(s *stage) { s.member(1).Name, s.member(1).ClientURLs = "", nil }, []int{2}},
-		"no URL":              {func(s *stage) { s.member(1).ClientURLs = nil }, []int{2}},
-		"refuses connections": {func(s *stage) { s.member(1).ClientURLs = []string{"http://0.0.0.0:1"} }, []int{2}},
-		"no address":          {func(s *stage) { s.member(1).ClientURLs = []string{"", "x", "http://", "unix:", "http://\x00"} }, []int{2}},
-		"another member":      {func(s *stage) { s.member(1).ClientURLs = []string{s.url(0)} }, []int{2}},
-		"another cluster":     {func(s *stage) { s.member(1).ClientURLs = []string{foreign.Member(0).Endpoint} }, []int{2}},
+		"all":                              {func(*stage) {}, []int{1, 2}},
+		"learner":                          {func(s *stage) { s.member(1).IsLearner = true }, []int{2}},
+		"not started":                      {func(s *stage) { s.member(1).Name, s.member(1).ClientURLs = "", nil }, []int{2}},
+		"no URL":                           {func(s *stage) { s.member(1).ClientURLs = nil }, []int{2}},
+		"refuses connections":              {func(s *stage) { s.member(1).ClientURLs = []string{"http://0.0.0.0:1"} }, []int{2}},
+		"no address":                       {func(s *stage) { s.member(1).ClientURLs = []string{"", "x", "http://", "unix:", "http://\x00"} }, []int{2}},
+		"address of a configured endpoint": {func(s *stage) { s.member(1).ClientURLs = []string{s.url(0)} }, []int{2}},
+		"another member": {func(s *stage) {
+			s.member(1).ClientURLs = []string{strings.Replace(s.url(0), "127.0.0.1", "localhost", 1)}
+		}, []int{2}},
+		"another cluster": {func(s *stage) { s.member(1).ClientURLs = []string{foreign.Member(0).Endpoint} }, []int{2}},
 		"TLS, as configured not": {func(s *stage) {
 			s.member(1).ClientURLs = []string{strings.Replace(s.url(1), "http:", "https:", 1)}
 		}, []int{2}},
-		"the second URL":    {func(s *stage) { s.member(1).ClientURLs = []string{"http://127.0.0.1:1", s.url(1)} }, []int{1, 2}},
-		"of a gRPC proxy":   {func(s *stage) { s.member(1).ID = 0 }, nil},
-		"without a cluster": {func(s *stage) { s.resp.Header.ClusterId = 0 }, nil},
-		"nothing":           {func(s *stage) { s.resp.Members = nil }, nil},
+		"no TLS, as configured": {func(s *stage) { s.set.tls = true }, nil},
+		"the second URL":        {func(s *stage) { s.member(1).ClientURLs = []string{"http://127.0.0.1:1", s.url(1)} }, []int{1, 2}},
+		"of a gRPC proxy":       {func(s *stage) { s.member(1).ID = 0 }, nil},
+		"without a cluster":     {func(s *stage) { s.resp.Header.ClusterId = 0 }, nil},
+		"nothing":               {func(s *stage) { s.resp.Members = nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,6 +107,8 @@ func TestOtherNames(t *testing.T) {
 	s := on(t, c, configured[0], strings.Replace(c.Member(1).Endpoint, "127.0.0.1", "localhost", 1))
 	s.set.update(read(s.resp))
 	require.Equal(t, append(slices.Clone(s.set.configured), s.url(2)), s.client.Endpoints())
+	clear(s.set.failed)
+	require.Empty(t, s.set.missing(read(s.resp)), "it is not asked again")
 }
 
 // TestMembersLeave: a member is removed when the list no longer has it; the configured endpoints are
@@ -112,16 +121,20 @@ func TestMembersLeave(t *testing.T) {
 	s.set.update(read(s.resp))
 	require.Len(t, s.client.Endpoints(), 4)
 	whole := slices.Clone(s.resp.Members)
+
+	// A list of another cluster, such as one that got the address of a former member, is ignored.
+	s.resp.Members = nil
+	s.resp.Header.ClusterId++
+	s.set.update(read(s.resp))
+	require.Len(t, s.client.Endpoints(), 4)
+	require.NotEmpty(t, s.set.probe(c.Endpoints()))
+	s.resp.Header.ClusterId--
+	s.resp.Members = whole
+
 	s.resp.Members = []*pb.Member{s.member(2)}
 	s.set.update(read(s.resp))
 	require.Equal(t, append(slices.Clone(configured), s.url(2)), s.client.Endpoints())
 	s.resp.Members = nil
-	s.set.update(read(s.resp))
-	require.Equal(t, configured, s.client.Endpoints())
-
-	// A list of another cluster, such as one that got the address of a former member, is ignored.
-	s.resp.Members = whole
-	s.resp.Header.ClusterId++
 	s.set.update(read(s.resp))
 	require.Equal(t, configured, s.client.Endpoints())
 }
@@ -136,6 +149,94 @@ func TestEndpointsOfTheProgram(t *testing.T) {
 	s.set.update(read(s.resp))
 	require.Equal(t, []string{"127.0.0.1:1", s.url(1)}, s.client.Endpoints()[:2])
 	require.ElementsMatch(t, []string{"127.0.0.1:1", s.url(0), s.url(1), s.url(2)}, s.client.Endpoints())
+}
+
+// TestNoEndpointAnswers: a URL is not used while nothing shows that the client's own endpoints answer.
+func TestNoEndpointAnswers(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	s := on(t, c, c.Member(0).Endpoint)
+	nowhere := []string{etcdtest.Nowhere(t)}
+	s.client.SetEndpoints(nowhere...)
+	s.set.update(read(s.resp))
+	require.Equal(t, nowhere, s.client.Endpoints())
+	require.Len(t, s.set.failed, 3, "they are asked again")
+	s.set.cluster++
+	require.Empty(t, s.set.probe(c.Endpoints()), "members of another cluster do not count")
+}
+
+// TestSyncWithoutURLs: endpoints that the program has emptied, as etcd's Sync can, are set again.
+//
+// Fails with a crash in etcd's client if probes use the client itself.
+func TestSyncWithoutURLs(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	s := on(t, c, c.Endpoints()...)
+	s.client.SetEndpoints()
+	require.Empty(t, s.client.Endpoints())
+	s.set.cluster = s.resp.Header.ClusterId
+	require.Len(t, s.set.probe(c.Endpoints()), 3)
+	s.set.update(read(s.resp))
+	require.Equal(t, c.Endpoints(), s.client.Endpoints())
+}
+
+// balancer listens at an address, and passes each connection to the next member.
+func balancer(t *testing.T, c *etcdtest.Cluster) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for i := 0; ; i++ {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", strings.TrimPrefix(c.Member(i%c.Size()).Endpoint, "http://"))
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			pass := func(a, b net.Conn) {
+				_, _ = io.Copy(a, b)
+				_, _ = a.Close(), b.Close()
+			}
+			all.Go(func() { pass(from, to) })
+			all.Go(func() { pass(to, from) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// TestBalancer: the endpoint is a balancer, in front of members that cannot be reached from here. It
+// answers as another member each time. The pauses grow nevertheless.
+//
+// Fails if a member is forgotten that the balancer has answered as.
+func TestBalancer(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	s := on(t, c, balancer(t, c))
+	for _, m := range s.resp.Members {
+		m.ClientURLs = []string{"https://127.0.0.1:1"} // not asked, and so the test is quick
+	}
+	for range 5 {
+		for range c.Size() {
+			s.set.update(read(s.resp))
+		}
+		require.Empty(t, s.set.missing(read(s.resp)), "no member is asked before its pause has passed")
+		for id, is := range s.set.failed {
+			s.set.failed[id] = retry{time.Now(), is.pause}
+		}
+	}
+	require.Len(t, s.set.failed, 3)
+	for id, is := range s.set.failed {
+		require.GreaterOrEqual(t, is.pause, 24*time.Second, "member %x", id)
+	}
+	require.Len(t, s.client.Endpoints(), 1)
 }
 
 // TestFewProbes: a member that cannot be reached is asked again after a pause, which grows.

@@ -1,8 +1,10 @@
 package retryrpc
 
 import (
+	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,33 +54,62 @@ func crash() {
 }
 
 // TestReconnectBesideSync: a client of the user's, whose endpoints change whenever etcd has answered,
-// as by Sync and AutoSyncInterval, connects at once after outages, and does not crash. With the race
-// detector it also shows that each change is ordered after the reset before it.
+// as by Sync and AutoSyncInterval, is used after outages and does not crash, also if requests fail
+// while it is connected.
+//
+// Fails with a data race, or a crash, if clients with a connection are reset at each failure.
 func TestReconnectBesideSync(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
-	answered := func() bool {
-		_, err := client.MemberList(etcdtest.ContextFor(t, 200*time.Millisecond))
-		if err != nil {
-			Reconnect(client)
-			return false
-		}
-		client.SetEndpoints(append(c.Endpoints(), "127.0.0.1:1")...)
-		client.SetEndpoints(c.Endpoints()...)
-		return true
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	request := func(limit time.Duration) error {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, err := client.MemberList(bounded)
+		return err
 	}
-	for range 2 {
-		etcdtest.Eventually(t, answered, "etcd answers")
-		require.NoError(t, c.Member(0).Kill())
-		for failed := 0; failed < 10; {
-			if !answered() {
-				failed++
+	results := make(chan bool) // of the requests that change the endpoints
+	others.Go(func() {
+		for ctx.Err() == nil {
+			answered := request(200*time.Millisecond) == nil
+			if answered {
+				for range 100 {
+					client.SetEndpoints(append(c.Endpoints(), "127.0.0.1:1")...)
+					client.SetEndpoints(c.Endpoints()...)
+				}
+			}
+			select {
+			case results <- answered:
+			case <-ctx.Done():
 			}
 		}
+	})
+	others.Go(func() { // as sessions do
+		for ctx.Err() == nil {
+			if request(time.Millisecond) != nil {
+				Reconnect(client)
+			}
+		}
+	})
+	await := func(n int, want bool, what string) {
+		t.Helper()
+		for seen := 0; seen < n; {
+			if etcdtest.Take(t, results, what) == want {
+				seen++
+			}
+		}
+	}
+	for range 2 {
+		await(20, true, "etcd answers")
+		require.NoError(t, c.Member(0).Kill())
+		await(10, false, "etcd does not answer")
 		require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
 	}
-	etcdtest.Eventually(t, answered, "etcd answers")
+	await(20, true, "etcd answers")
 }
