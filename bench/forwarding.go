@@ -53,7 +53,7 @@ func exchanges() (all []exchange) {
 	}{
 		{"unary", "makes unary calls, one after another: %[1]s there and back", false, (*echo.Caller).Unary},
 		{"server-stream", "receives streams, one after another, of %[2]d messages of %[1]s", true, (*echo.Caller).ServerStream},
-		{"bidi-stream", "sends and receives such streams at the same time", true, (*echo.Caller).Bidi},
+		{"bidi-stream", "sends and receives streams at the same time, of %[2]d messages of %[1]s", true, (*echo.Caller).Bidi},
 	} {
 		for _, size := range []struct {
 			name, text string

@@ -104,6 +104,7 @@ func TestBenchListsItsScenarios(t *testing.T) {
 		code, stdout, _ := runLine(t, "bench", s.Name, "--help")
 		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "--json FILE")
+		require.NotContains(t, stdout, "%!", "%s: a value that does not fit the text", s.Name)
 		for _, term := range slices.Concat(s.Contenders, s.Regimes, s.Metrics) {
 			require.Contains(t, stdout, "\n  "+term.Name+" ", "%s does not explain it", s.Name)
 		}
