@@ -51,7 +51,7 @@ func runCommand() (cmd *cobra.Command, o *runOptions) {
 	cmd = &cobra.Command{
 		Use:   "run ELECTION -- CMD [ARG]...",
 		Short: "Run a program only while leading",
-		Long:  runHelp + candidateHelp + runEnd + connect.Help + runMore,
+		Long:  runHelp + strings.TrimPrefix(candidateHelp, "\n") + runEnd + connect.Help + runMore,
 		Example: `  eldest run nightly-jobs -- /usr/bin/worker --queue jobs
   eldest run jobs --restart always --grace 2s -- sh -c 'exec worker --token "$ELDEST_TOKEN"'`,
 		Args: o.take,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"syscall"
 	"time"
@@ -18,10 +19,10 @@ type programStatus struct {
 	Status string `json:"status"`
 	// Leader is the leader while another candidate leads.
 	Leader *candidateJSON `json:"leader,omitempty"`
-	// Ahead is the number of older candidates, the leader included; nil while it is unknown. Next
-	// means that there is only the leader.
-	Ahead *int `json:"ahead,omitempty"`
-	Next  bool `json:"next"`
+	// Ahead is the number of older candidates, the leader included; nil while it is unknown. Next is
+	// whether there is only the leader; nil unless another candidate leads.
+	Ahead *int  `json:"ahead,omitempty"`
+	Next  *bool `json:"next,omitempty"`
 	// Cause is why the status is unknown.
 	Cause string `json:"cause,omitempty"`
 	// Key, Token and Deadline are those of the tenure.
@@ -38,7 +39,7 @@ func waiting(p observe.Position) programStatus {
 	}
 	switch {
 	case p.Kind == eldest.Led && p.Ahead != 0:
-		s.Status, s.Next, s.Leader = "following", p.Ahead == 1, new(candidateForJSON(p.Leader))
+		s.Status, s.Next, s.Leader = "following", new(p.Ahead == 1), new(candidateForJSON(p.Leader))
 	case p.Kind == eldest.Led:
 		s.Cause = "this candidate is about to lead"
 	case p.Reason != nil:
@@ -89,8 +90,10 @@ func (t *tenure) standBy(ctx context.Context, campaign func(context.Context) (*e
 		result <- campaigned{l, err}
 	}()
 	var end campaigned
-	over := false // the campaign is
+	over := false      // the campaign is
+	t.ended = t.Done() // the result of the campaign is read once the program runs
 	if ctx.Err() == nil && t.launch(ctx, statusEnv) {
+		t.ended = nil
 		t.started()
 		stop := t.tellPositions(campaigning)
 		end, over = await(ctx, t, result)
@@ -100,10 +103,15 @@ func (t *tenure) standBy(ctx context.Context, campaign func(context.Context) (*e
 		t.leads(end.leadership)
 		return outcome{}, true
 	}
-	withdraw(eldest.ErrWithdrawn)
 	switch {
-	case !over:
-		<-result
+	case !over: // nothing runs
+		t.end()
+		t.tellExited()
+		withdraw(eldest.ErrWithdrawn)
+		end = <-result
+		if err := cmp.Or(t.Err(), end.err); lost(err) && !t.stopped {
+			t.lost = err // the program ended because of that, or at the same moment
+		}
 	case ctx.Err() != nil: // await receives that, too, and asks the program to end
 		await[struct{}](ctx, t, nil)
 	default:

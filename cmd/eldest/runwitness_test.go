@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -126,15 +127,11 @@ const asAlone = "ELDEST_TEST_ALONE"
 // process runs beside the other tests. It ends with this one.
 func alone(t *testing.T) (here bool) {
 	t.Helper()
-	if os.Getenv(asAlone) == t.Name() {
-		return true
+	if name := os.Getenv(asAlone); name != "" {
+		return name == t.Name() // no other test runs here, or starts a process of its own
 	}
 	t.Parallel()
-	run := "^" + t.Name() + "$"
-	if _, part, some := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); some {
-		run += "/" + part
-	}
-	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run="+run)
+	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run="+patternOf(t.Name(), flag.Lookup("test.run").Value.String()))
 	cmd.Args[0] = os.Args[0] // a test, and not the command
 	cmd.Env = append(os.Environ(), asAlone+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -144,4 +141,50 @@ func alone(t *testing.T) (here bool) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "\n--- PASS: "+t.Name()+" ", "it did not run")
 	return false
+}
+
+// patternOf returns the -run pattern of one test and of those of its subtests that a pattern selects.
+func patternOf(name, pattern string) string {
+	var selects []string
+	add := func(alternative string) {
+		first, subtests, some := strings.Cut(alternative, "/")
+		if match, err := regexp.MatchString(first, name); !match || err != nil {
+			return
+		}
+		if some {
+			subtests = "/" + subtests
+		}
+		selects = append(selects, "^"+name+"$"+subtests)
+	}
+	depth, begin := 0, 0 // of brackets, in which | does not divide the pattern; of an alternative
+	for i, r := range pattern {
+		switch r {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case '|':
+			if depth == 0 {
+				add(pattern[begin:i])
+				begin = i + 1
+			}
+		}
+	}
+	add(pattern[begin:])
+	return strings.Join(selects, "|")
+}
+
+// A process for one test does not run, or start processes for, others.
+//
+// Fails if a part of the pattern that selects other tests is passed on.
+func TestPatternOfOneTest(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"":                               "^TestRunX$",
+		"TestRun":                        "^TestRunX$",
+		"TestRunX$/(a|b)/c":              "^TestRunX$/(a|b)/c",
+		"TestScript/(run|usage)|TestRun": "^TestRunX$",
+		"TestRun/a|TestScript|X/[|]b":    "^TestRunX$/a|^TestRunX$/[|]b",
+	} {
+		require.Equal(t, want, patternOf("TestRunX", pattern), pattern)
+	}
 }

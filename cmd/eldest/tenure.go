@@ -26,6 +26,7 @@ type tenure struct {
 	job        *job.Job
 
 	running bool // the program was started
+	exited  bool // its end was reported
 	stopped bool // it was asked to end, because eldest ends
 	drained bool // it was asked to end, because leadership is to be handed over
 	warned  bool // it was asked to end, because the deadline is near
@@ -87,6 +88,7 @@ func (t *tenure) end() {
 		if err := <-t.launched; err == nil && !t.running {
 			t.started()
 		}
+		t.launched = nil
 	}
 	t.checks.Wait()
 }
@@ -113,8 +115,12 @@ func (t *tenure) serve(ctx context.Context) {
 		}
 		t.hookEnded(onWin, end)
 		if failure := end.Failure(); failure != nil {
-			if !errors.Is(failure, job.ErrKeeper) {
+			switch {
+			case t.running && errors.Is(failure, job.ErrOver): // the program has just ended
+				await[struct{}](ctx, t, nil)
+			case !errors.Is(failure, job.ErrKeeper):
 				t.out = &outcome{err: fmt.Errorf("--on-win: %w", failure)}
+				t.stopWaiting(ctx)
 			}
 			return
 		}
@@ -126,11 +132,25 @@ func (t *tenure) serve(ctx context.Context) {
 	switch {
 	case !t.running:
 		t.started()
-	case !t.stopping():
+	case !t.stopping() && t.leadership.Err() == nil:
 		t.tellLeading()
 	}
 	if t.health != "" {
 		t.checks.Go(t.checkHealth)
+	}
+	await[struct{}](ctx, t, nil)
+}
+
+// stopWaiting ends a program that runs although the tenure failed before it was told that it leads.
+func (t *tenure) stopWaiting(ctx context.Context) {
+	if !t.running {
+		return
+	}
+	if !t.stopping() {
+		t.events.tell(event{Event: "stopping", Cause: connect.Because(t.out.err)})
+		if !t.stop(syscall.SIGTERM) {
+			return
+		}
 	}
 	await[struct{}](ctx, t, nil)
 }
@@ -141,6 +161,7 @@ func (t *tenure) serve(ctx context.Context) {
 func (t *tenure) launch(ctx context.Context, env func() []string) bool {
 	for t.room(ctx) {
 		t.env = env()
+		t.tellDeadline() // the one of the tenure can be before that of the wait
 		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
 		err, ok := await(ctx, t, t.launched)
 		if !ok {
@@ -276,7 +297,7 @@ func (t *tenure) checkHealth() {
 		if failure == nil {
 			t.pulse.Alive()
 		}
-		if t.over() || well == (failure == nil) {
+		if t.over() || errors.Is(failure, job.ErrOver) || well == (failure == nil) {
 			continue // a check during the end of the program means nothing, and only changes are reported
 		}
 		well = failure == nil
@@ -382,19 +403,27 @@ func (t *tenure) whyWarned() error {
 	return errWarned
 }
 
+// tellExited writes the event of the program's end, once nothing runs.
+func (t *tenure) tellExited() {
+	if !t.running || t.exited {
+		return
+	}
+	t.exited = true
+	end := t.job.End()
+	e := event{Event: "exited", ExitCode: new(end.Status.Exit())}
+	if end.Status.Unknown || end.Status.Signal != 0 {
+		e.Cause = end.Status.String()
+	}
+	if end.Lost != nil {
+		e.Cause += "; " + end.Lost.Error()
+	}
+	t.events.tell(e)
+}
+
 // judge returns how the tenure ended, once nothing runs. A loss takes precedence.
 func (t *tenure) judge() outcome {
+	t.tellExited()
 	end := t.job.End()
-	if t.running {
-		e := event{Event: "exited", ExitCode: new(end.Status.Exit())}
-		if end.Status.Unknown || end.Status.Signal != 0 {
-			e.Cause = end.Status.String()
-		}
-		if end.Lost != nil {
-			e.Cause += "; " + end.Lost.Error()
-		}
-		t.events.tell(e)
-	}
 	select {
 	case <-t.warning: // await may not have received it
 		t.warned = true

@@ -75,7 +75,7 @@ func AddFlags(cmd *cobra.Command) *Flags {
 	fl.StringVar(&f.Password, "password", "", "the password of --user, which is then only the name")
 	fl.DurationVar(&f.DialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.CommandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
-	fl.BoolVar(&f.FollowMembers, "follow-members", true, "also use etcd members not in --endpoints")
+	fl.BoolVar(&f.FollowMembers, "follow-members", true, "also use members that --endpoints does not list")
 	fl.StringVar(&f.Namespace, "namespace", "", "directory of the election, ending in '/'")
 	return f
 }

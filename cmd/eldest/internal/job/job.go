@@ -360,11 +360,7 @@ func (j *Job) handle(r report) {
 	case r.Warned:
 		close(j.warned)
 	case r.Hook != nil:
-		result := HookResult{Status: r.Hook.Status, TimedOut: r.Hook.TimedOut}
-		if r.Hook.Error != "" {
-			result.Err = errors.New(r.Hook.Error)
-		}
-		answer(j, &j.hooked, result)
+		answer(j, &j.hooked, r.Hook.result())
 	case r.Cleared:
 		j.mu.Lock()
 		j.group = 0

@@ -227,7 +227,7 @@ func (k *keeper) read() bool {
 	over := slices.ContainsFunc(orders, func(o order) bool { return o.Kill })
 	for _, o := range orders {
 		if over && o.Start != nil {
-			k.refuse(o.Start, errOver)
+			k.refuse(o.Start, ErrOver)
 			continue
 		}
 		k.obey(o)
@@ -235,15 +235,13 @@ func (k *keeper) read() bool {
 	return more && err == nil
 }
 
-var errOver = errors.New("the job has already ended")
-
 // refuse reports that a process is not started: the owner waits for an answer.
 func (k *keeper) refuse(s *startOrder, why error) {
 	if s.Hook == "" {
 		k.report(report{Refused: why.Error()})
 		return
 	}
-	k.report(report{Hook: &hookReport{Error: why.Error()}})
+	k.report(report{Hook: &hookReport{Over: errors.Is(why, ErrOver), Error: why.Error()}})
 }
 
 func (k *keeper) obey(o order) {
@@ -271,7 +269,7 @@ func (k *keeper) start(s *startOrder) {
 	program, now := s.Hook == "", Now()
 	switch {
 	case program && (k.cleared || k.program != nil && k.stopBy > 0), !program && k.cleared && k.program != nil:
-		k.refuse(s, errOver)
+		k.refuse(s, ErrOver)
 		return
 	case program && (k.deadline.Kill == 0 || now >= k.deadline.Term):
 		k.report(report{Late: true})
@@ -346,7 +344,7 @@ func (k *keeper) collect() {
 	if h := k.hook; h != nil {
 		if w, ok := waitedFor(h.pid); ok {
 			k.hook = nil
-			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut}})
+			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut, Over: k.cleared && k.program != nil}})
 		}
 	}
 	below, _ := children() // a child that is missed now is found later

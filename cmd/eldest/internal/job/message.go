@@ -97,7 +97,21 @@ type report struct {
 type hookReport struct {
 	Status   Status `json:"status"`
 	TimedOut bool   `json:"timed_out,omitempty"`
-	Error    string `json:"error,omitempty"`
+	// Over means that the program has ended, and the hook did not start or ended with it.
+	Over  bool   `json:"over,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// result is the hook's result for the owner.
+func (h *hookReport) result() HookResult {
+	result := HookResult{Status: h.Status, TimedOut: h.TimedOut}
+	switch {
+	case h.Over:
+		result.Err = ErrOver
+	case h.Error != "":
+		result.Err = errors.New(h.Error)
+	}
+	return result
 }
 
 // line renders a message.
@@ -159,6 +173,9 @@ type HookResult struct {
 	// Err is why it did not run to its end, or at all.
 	Err error
 }
+
+// ErrOver is the failure of a hook that did not run to its end because the program has ended.
+var ErrOver = errors.New("the job has already ended")
 
 // Failure is nil for a success, else what went wrong.
 func (r HookResult) Failure() error {
