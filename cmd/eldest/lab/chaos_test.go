@@ -40,7 +40,7 @@ func TestBadUsageOfChaos(t *testing.T) {
 		"--contender herd":                      `"herd"`,
 		"--contender concurrency --faults skew": "clock",
 		"--contender drop-in --faults silence":  "heartbeats",
-		"--ttl 0s":                              "--ttl 0s: want whole seconds",
+		"--ttl -1s":                             "--ttl -1s: want whole seconds",
 		"--duration -1s":                        "--duration -1s: want more than 0",
 		"--duration 0s":                         "--duration 0s: want more than 0",
 		"--participant-defect nonsense":         "overstay",
