@@ -132,25 +132,36 @@ const (
 // I7 checks that what works keeps working. No participant loses a session, is suspended or is
 // evicted unless something was wrong with its host or the server within the TTL (one lost reply
 // does not count as wrong). With a session, no participant ends its candidacy or tenure unless it
-// was ordered to, its key was removed, it was evicted, or a faulty server refused it. And a
-// candidate that becomes the oldest with nothing wrong leads within a tenth of a second; or it must
-// yield, and has yielded, or leads nevertheless, within a second more.
+// was ordered to, its key was removed, it was evicted, it yielded instead of leading on after a
+// suspension, or a faulty server refused it. And a candidate that becomes the oldest with nothing
+// wrong leads within a tenth of a second; or it must yield, and has yielded, or leads nevertheless,
+// within a second more.
 func I7(h *History) []Violation {
 	out := found{invariant: "I7"}
 	q := h.queue()
 	joined, owner := map[string]Event{}, map[int64]string{}
 	told, removed := map[string]bool{}, map[int64]bool{}
+	// yields has the suspended participants: true for one that has yielded since, with a new key.
+	yields := map[string]bool{}
 	// troubled reports whether something was wrong with a participant in the last TTL.
 	troubled := func(who string, at time.Duration) bool { return h.troubled(who, at-h.TTL, at) }
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Joined:
 			joined[e.Who], owner[e.Lease], told[e.Who] = e, e.Who, false
+			delete(yields, e.Who)
 		case Leaving, Resigning:
 			told[e.Who] = true
 		case Removed:
 			removed[LeaseOf(e.Key)] = true
+		case Resumed:
+			delete(yields, e.Who)
+		case Yielded:
+			if _, suspended := yields[e.Who]; suspended {
+				yields[e.Who] = true
+			}
 		case Suspended:
+			yields[e.Who] = false
 			if !troubled(e.Who, e.At) {
 				out.add(e.At, "%s was suspended although nothing was wrong: %s", e.Who, e.Text)
 			}
@@ -169,7 +180,7 @@ func I7(h *History) []Violation {
 			case removed[j.Lease]:
 			case e.Lost && !troubled(e.Who, e.At):
 				out.add(e.At, "%s lost its session although nothing was wrong: %s", e.Who, e.Text)
-			case !e.Lost && !told[e.Who] && !refused && !evicted:
+			case !e.Lost && !told[e.Who] && !refused && !evicted && !yields[e.Who]:
 				out.add(e.At, "%s ended its candidacy with a live session, without an order: %s", e.Who, e.Text)
 			}
 		}
