@@ -220,11 +220,11 @@ func (c *Curator) Stop() { c.halt() }
 // handlers of local services, or interceptors in front of all services.
 func (c *Curator) close(limit time.Duration, reason error) error {
 	stopped := c.servers.each((*grpc.Server).GracefulStop)
-	over := c.within(limit, stopped)
+	over := within(c.halted, limit, stopped)
 	c.router.Stop(reason)
-	if !over && !within(answerTimeout, stopped) {
+	if !over && !within(context.Background(), answerTimeout, stopped) {
 		forced := c.servers.each((*grpc.Server).Stop) // this waits for handlers as well
-		if !within(handlerTimeout, forced) || !within(handlerTimeout, stopped) {
+		if !within(context.Background(), handlerTimeout, forced) || !within(context.Background(), handlerTimeout, stopped) {
 			c.router.Disconnect(errStopped)
 			return fmt.Errorf("%w: a handler of a local service, or an interceptor, has not returned", eldest.ErrStuck)
 		}
@@ -240,21 +240,11 @@ const answerTimeout = 100 * time.Millisecond
 // handlerTimeout is how long handlers may take to return after their connections are closed.
 const handlerTimeout = time.Second
 
-// within reports whether done is closed in time, and before Stop is called.
-func (c *Curator) within(limit time.Duration, done <-chan struct{}) bool {
-	ctx, cancel := context.WithTimeout(c.halted, limit)
+// within reports whether done is closed in time, and before ctx ends.
+func within(ctx context.Context, limit time.Duration, done <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return retry.Wait(ctx, done) == nil
-}
-
-// within reports whether done is closed in time.
-func within(limit time.Duration, done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-time.After(limit):
-		return false
-	}
 }
 
 var errStopped = errors.New("this node stopped")

@@ -108,10 +108,3 @@ func (r *round) proclaim(ctx context.Context, address string) error {
 	}
 	return r.candidate.Proclaim(ctx, value)
 }
-
-// warn logs a warning about this node.
-func (e *Elector) warn(line string, args ...any) {
-	e.log(func() {
-		e.cfg.Logger.Warn(line, append([]any{"election", e.cfg.Election, "node", e.cfg.NodeID}, args...)...)
-	})
-}

@@ -98,7 +98,7 @@ func (r *round) seen(state eldest.State) Status {
 	case state.Kind == eldest.Nobody:
 		return nobody(eldest.ErrNoLeader)
 	case r.session != nil && state.Leader.Lease == int64(r.session.ID()):
-		return nobody(fmt.Errorf("%w: this node is about to lead", eldest.ErrNoLeader))
+		return nobody(errLeads)
 	}
 	id, err := e.cfg.Codec.Decode(state.Leader.Value)
 	switch {

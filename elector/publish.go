@@ -83,6 +83,13 @@ func (e *Elector) publish(s Status, over func() error) {
 // log writes a line off this goroutine, because the user's logger may be slow.
 func (e *Elector) log(line func()) { e.logs.Do(line) }
 
+// warn logs a warning about this node.
+func (e *Elector) warn(line string, args ...any) {
+	e.log(func() {
+		e.cfg.Logger.Warn(line, append([]any{"election", e.cfg.Election, "node", e.cfg.NodeID}, args...)...)
+	})
+}
+
 // flush waits for the logger for at most one second.
 func (e *Elector) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -144,9 +144,7 @@ func (r *round) serve() {
 	r.closing.Go(func() {
 		err := transfer.Serve(context.Background(), cfg)
 		if r.session.Err() == nil {
-			e.log(func() {
-				e.cfg.Logger.Warn("this node does not take part in transfers", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err)
-			})
+			e.warn("this node does not take part in transfers", "reason", err)
 		}
 	})
 }
@@ -183,10 +181,7 @@ func (r *round) abandon(reason error) {
 	e := r.e
 	e.leftKeys = true
 	r.session.Abandon()
-	id := fmt.Sprintf("%x", r.session.ID())
-	e.log(func() {
-		e.cfg.Logger.Warn("lease left to expire", "election", e.cfg.Election, "node", e.cfg.NodeID, "lease", id, "reason", reason)
-	})
+	e.warn("lease left to expire", "lease", fmt.Sprintf("%x", r.session.ID()), "reason", reason)
 }
 
 // stable reports whether the round lasted long enough for the back-off to start anew.

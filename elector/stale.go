@@ -31,19 +31,14 @@ func (r *round) evict(ctx context.Context) error {
 		// An instance that is found after the first round started later: with TakeOver it evicted
 		// this instance, and is not evicted in return.
 		if id.Instance != e.instance && (!e.cfg.TakeOver || !e.earlier) {
-			e.log(func() {
-				e.cfg.Logger.Warn("another process, or an earlier instance of this node, has this node ID: its key is not removed",
-					"election", e.cfg.Election, "node", e.cfg.NodeID, "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
-			})
+			e.warn("another process, or an earlier instance of this node, has this node ID: its key is not removed",
+				"key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 			continue
 		}
 		if err := election.Evict(ctx, r.clients.KV, e.cfg.Election, entry.Candidate); err != nil {
 			return err
 		}
-		e.log(func() {
-			e.cfg.Logger.Warn("stale key removed", "election", e.cfg.Election, "node", e.cfg.NodeID,
-				"key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
-		})
+		e.warn("stale key removed", "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 	}
 	e.earlier, e.leftKeys = false, false
 	return nil

@@ -44,7 +44,8 @@ func (p *Positions) Next(ctx context.Context) (Position, error) {
 	return position, nil
 }
 
-// errLeads is why the context of a standby function ends when the node has won.
+// errLeads is why a node follows no leader when its key is the eldest, and why the context of a
+// standby function ends at the win.
 var errLeads = fmt.Errorf("%w: this node is about to lead", eldest.ErrNoLeader)
 
 // standby is the standby function of a round, while it runs.

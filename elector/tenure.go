@@ -50,10 +50,8 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 			return err
 		}
 		if result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
-			r.e.log(func() {
-				r.e.cfg.Logger.Warn("lead function returned an error after its context had ended", "election", r.e.cfg.Election, "node", r.e.cfg.NodeID,
-					"key", l.Key(), "token", int64(l.Token()), "error", result)
-			})
+			r.e.warn("lead function returned an error after its context had ended",
+				"key", l.Key(), "token", int64(l.Token()), "error", result)
 		}
 	}
 	return cause
