@@ -158,39 +158,3 @@ func TestClosedClientIsNotAsked(t *testing.T) {
 		require.Equal(t, 1, n)
 	})
 }
-
-// TestInsists: a request that etcd refuses is repeated, until it succeeds, the client is closed or
-// the context ends.
-func TestInsists(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, reported := policy(), 0
-		p.Failed = func(attempt int, err error, pause time.Duration) {
-			reported++
-			require.Equal(t, reported, attempt)
-			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			require.Equal(t, 100*time.Millisecond, pause)
-		}
-		begun, n := time.Now(), 0
-		err := p.Insist(t.Context(), func(context.Context) error {
-			if n++; n < 4 {
-				return rpctypes.ErrPermissionDenied
-			}
-			return nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, 3, reported)
-		require.Equal(t, 300*time.Millisecond, time.Since(begun))
-
-		closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
-		require.ErrorIs(t, p.Insist(t.Context(), func(context.Context) error { return closing }), eldest.ErrClosed)
-
-		cause := errors.New("enough")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second+50*time.Millisecond, cause)
-		defer cancel()
-		p.Failed = nil
-		n = 0
-		err = p.Insist(ctx, func(context.Context) error { n++; return rpctypes.ErrPermissionDenied })
-		require.ErrorIs(t, err, cause)
-		require.Equal(t, 11, n)
-	})
-}
