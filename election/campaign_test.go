@@ -2,39 +2,18 @@ package election_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/keys"
 )
-
-// A candidacy that ends between Register and Await, or was given up: Await returns the reason.
-func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
-	s := newEnv(t)
-	ended, change := ending()
-	c := s.candidate("v", change)
-	s.register(c)
-	s.Remove(c.Key())
-	require.ErrorIs(t, get(s, ended).Cause, eldest.ErrDeposed)
-	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrDeposed)
-	require.NoError(t, s.lead(c).Resign(s.Ctx))
-
-	s.register(c)
-	require.NoError(t, c.Withdraw(s.Ctx))
-	require.Empty(t, s.Queue())
-	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrWithdrawn)
-}
 
 // A key of the candidate's own lease, left over from a process that crashed, is adopted; behind
 // another candidate it is given up.
@@ -79,76 +58,6 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 	s.register(b)
 	require.ErrorIs(t, etcdtest.Err(b.Await(over)), context.DeadlineExceeded)
 	s.queued(1)
-}
-
-// A stream that delivers nothing more, with the watch of the predecessor's key or of its own key on
-// it, is detected by the liveness check: the watch continues on another stream.
-func TestWatchCheckFindsADeafWatch(t *testing.T) {
-	for _, role := range []string{"waiter", "leader"} {
-		t.Run(role, func(t *testing.T) {
-			t.Parallel()
-			s := newEnv(t)
-			elder := s.lead(s.candidate("elder"))
-			w := &standing{Watcher: s.Client}
-			c := s.candidate("v", func(cfg *election.Config) {
-				cfg.Watcher, cfg.WatchCheck, cfg.Timeout = w, time.Second, 500*time.Millisecond
-			})
-			waiting := s.campaigning(s.Ctx, c)
-			etcdtest.Eventually(t, func() bool { return w.placed.Load() >= 2 }, "it watches its own key and the elder's")
-			if role == "waiter" {
-				w.stop(s)
-			}
-			require.NoError(t, elder.Resign(s.Ctx))
-			won := electiontest.Wins(t, waiting)
-			if role == "leader" {
-				w.stop(s)
-				s.Remove(c.Key())
-				require.ErrorIs(t, s.over(won.Leadership), eldest.ErrDeposed)
-			}
-			require.Positive(t, w.others.Load(), "on another stream")
-		})
-	}
-}
-
-// standing is a watcher whose first stream delivers nothing more after stop; watches that are
-// created on it after that begin at the revision at which it stopped.
-type standing struct {
-	clientv3.Watcher
-	at, placed, others atomic.Int64
-}
-
-func (w *standing) stop(s *env) {
-	at, err := s.Cluster.Revision(s.Ctx)
-	require.NoError(s.T, err)
-	w.at.Store(at)
-}
-
-func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	events := w.Watcher.Watch(ctx, key, opts...)
-	if md, _ := metadata.FromOutgoingContext(ctx); len(md.Get("eldest-stream")) > 0 {
-		w.others.Add(1)
-		return events
-	}
-	out := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(out)
-		for resp := range events {
-			if at := w.at.Load(); at > 0 {
-				if !resp.Created {
-					continue
-				}
-				memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
-			}
-			select {
-			case out <- resp:
-				if resp.Created {
-					w.placed.Add(1)
-				}
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return out
 }
 
 // Close, Withdraw or the end of the context while the winning reply is on its way: a candidate
@@ -208,22 +117,6 @@ func TestCampaignAgainAtOnce(t *testing.T) {
 		require.Greater(t, again.Token(), l.Token())
 		require.NoError(t, again.Resign(s.Ctx))
 	}
-}
-
-// A campaign while the key of the last tenure is still being removed waits for the removal and
-// registers again: it does not inherit the old token, and does not fail.
-func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
-	s := newEnv(t)
-	c, g := s.gated("v")
-	l := s.lead(c)
-	sending, release := g.stop()
-	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
-	get(s, sending)
-	next := s.campaigning(s.Ctx, c)
-	close(release)
-	require.NoError(t, get(s, resigned))
-	won := electiontest.Wins(t, next)
-	require.Greater(t, won.Token(), l.Token())
 }
 
 // Close waits for a Resign that another goroutine has called.
@@ -294,37 +187,4 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 	s.lead(c)
 	require.Equal(t, "by the candidate", s.value(c.Key()))
-}
-
-// After the loss nothing is written, and the error is the same each time, also if the first call
-// comes before the watch has reported the loss.
-func TestProclaimAfterLoss(t *testing.T) {
-	s := newEnv(t)
-	c := s.candidate("old", func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(s.Client) })
-	l := s.lead(c)
-	s.Remove(c.Key())
-	require.NoError(t, l.Err(), "the watch reports nothing")
-	for range 3 {
-		s.is(l.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed, eldest.ErrNotLeading)
-		require.ErrorIs(t, l.Err(), eldest.ErrDeposed, "what was found ends the tenure")
-	}
-	require.Empty(t, s.Queue())
-
-	l = s.lead(c)
-	s.Remove(c.Key())
-	for range 3 {
-		require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed)
-	}
-	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-}
-
-// Names and keys from outside cannot write to a terminal.
-func TestErrorsQuoteNames(t *testing.T) {
-	s := newEnv(t)
-	s.Election = "\x1b[31mred\n\xff"
-	c := s.candidate("v")
-	_, err := c.Await(s.Ctx)
-	require.NotContains(t, err.Error(), "\x1b")
-	require.NotContains(t, err.Error(), "\n")
-	require.NoError(t, s.lead(c).Resign(s.Ctx), "but they are names like any other")
 }

@@ -269,20 +269,3 @@ func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
 	require.Same(t, b, registered[lb.Token()].Candidate)
 	require.Equal(t, next.Waited, next.At.Sub(registered[lb.Token()].At))
 }
-
-// Calls that are dropped behind a hook that blocks are counted.
-func TestDroppedCallsOfACandidateAreCounted(t *testing.T) {
-	t.Parallel()
-	s := newEnv(t)
-	release := make(chan struct{})
-	a := s.candidate("a", func(cfg *election.Config) {
-		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
-		cfg.Hooks.Won = func(election.WonEvent) {}
-		cfg.Hooks.Ended = func(election.EndedEvent) {}
-	})
-	defer close(release)
-	require.Zero(t, a.Dropped())
-	for a.Dropped() == 0 {
-		require.NoError(t, s.lead(a).Resign(s.Ctx))
-	}
-}

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -189,40 +188,6 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 		r.now.Store(false)
 		s.clean(session)
 	})
-}
-
-// The caller and the background clean-up remove the same key one at a time: while the request of
-// the clean-up is on its way, a caller that asks again waits for its reply and sends no request.
-//
-// Fails if the clean-up does not use the mutex.
-func TestOneRemovalAtATime(t *testing.T) {
-	t.Parallel()
-	s := newEnv(t)
-	var leaving atomic.Bool
-	var sent atomic.Int64
-	held, release := make(chan struct{}), make(chan struct{})
-	kv := etcdtest.WithTxns(s.Admin, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
-		if leaving.Load() {
-			switch sent.Add(1) {
-			case 1: // the caller's
-				return nil, rpctypes.ErrPermissionDenied
-			case 2: // the clean-up's
-				close(held)
-				<-release
-			}
-		}
-		return t.Commit(t.Context)
-	})
-	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.KV, cfg.Timeout = kv, time.Minute }))
-	leaving.Store(true)
-	require.ErrorIs(t, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
-	<-held
-	again := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
-	etcdtest.Never(t, func() bool { return sent.Load() > 2 || len(again) > 0 }, 300*time.Millisecond, "a second request")
-	close(release)
-	require.NoError(t, <-again)
-	require.EqualValues(t, 2, sent.Load())
-	require.Empty(t, s.Queue())
 }
 
 // Regression 42: a late registration arrives while etcd refuses to remove anything.

@@ -3,15 +3,11 @@ package election_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -26,45 +22,6 @@ import (
 func by(q txn.Ordering) func(*election.Config) {
 	return func(cfg *election.Config) { cfg.Ordering = q }
 }
-
-// reads counts the requests with a read that counts accepts, equal ones once: a member that sends
-// an event before its own write is complete refuses a read at that revision, and is asked again.
-func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) int {
-	asked := map[string]bool{}
-	for _, call := range s.Rec.Calls("Txn", "Range") {
-		var reads []*etcdserverpb.RangeRequest
-		switch req := call.Request.(type) {
-		case *etcdserverpb.RangeRequest:
-			reads = append(reads, req)
-		case *etcdserverpb.TxnRequest:
-			reads = pointedReads(req)
-		}
-		if slices.ContainsFunc(reads, counts) {
-			asked[fmt.Sprint(call.Request)] = true
-		}
-	}
-	return len(asked)
-}
-
-// pointedReads returns the reads of a transaction and of nested transactions.
-func pointedReads(txn *etcdserverpb.TxnRequest) (reads []*etcdserverpb.RangeRequest) {
-	for _, op := range slices.Concat(txn.Success, txn.Failure) {
-		if read := op.GetRequestRange(); read != nil {
-			reads = append(reads, read)
-		} else if inner := op.GetRequestTxn(); inner != nil {
-			reads = append(reads, pointedReads(inner)...)
-		}
-	}
-	return reads
-}
-
-// search reports whether etcd has to search the queue for a read.
-func search(r *etcdserverpb.RangeRequest) bool {
-	return len(r.RangeEnd) > 0 && (r.Limit == 0 || r.SortTarget != etcdserverpb.RangeRequest_KEY || r.MaxCreateRevision > 0)
-}
-
-// proof reports whether a read is of the queue at the revision of the predecessor's deletion.
-func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 
 // pointing is a candidate that awaits its win.
 type pointing struct {
@@ -82,37 +39,6 @@ func (s *env) enter(q txn.Ordering) *pointing {
 
 // hint writes the pointer as an outside client would.
 func (s *env) hint(value string) { s.Put(keys.Newest(s.Election), value) }
-
-// A registration is one request of single keys, whatever the queue contains; a departure is one
-// request of one waiter.
-func TestPointerRequests(t *testing.T) {
-	const crowd = 50
-	for _, tc := range []struct {
-		name     string
-		queue    txn.Ordering
-		searches int
-	}{{"pointer", txn.ByPointer{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := newEnv(t)
-			elder := s.enter(tc.queue)
-			leader := electiontest.Wins(t, elder.won)
-			s.Rec.Reset()
-			var all []*pointing
-			for range crowd {
-				all = append(all, s.enter(tc.queue))
-			}
-			require.Len(t, s.Rec.Calls("Txn"), crowd, "one request each")
-			require.Equal(t, tc.searches, s.reads(search))
-			for i := range all[:5] {
-				s.Rec.Reset()
-				require.NoError(t, leader.Resign(s.Ctx))
-				leader = electiontest.Wins(t, all[i].won)
-				require.Equal(t, 1, s.reads(proof), "one waiter asks, once")
-				require.Equal(t, all[i].place.Token, leader.Token())
-			}
-		})
-	}
-}
 
 // Hints that are missing, old, wrong or malicious cost reads and nothing else: candidates win in
 // the order of create revisions.
@@ -151,52 +77,6 @@ func TestPointerProvesNothing(t *testing.T) {
 	again, err := last.Campaign(s.Ctx)
 	require.NoError(t, err)
 	require.Greater(t, again.Token(), leader.Token())
-}
-
-// Candidates of both kinds register, leave and lead concurrently; they win in the order of their
-// keys, and every candidate that stays wins.
-func TestPointerInAMixedCrowd(t *testing.T) {
-	s := newEnv(t)
-	const crowd = 40
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 0))
-	var mu sync.Mutex
-	var tokens []int64
-	var all sync.WaitGroup
-	for i := range crowd {
-		var q txn.Ordering = txn.ByPointer{}
-		if dice.IntN(3) == 0 {
-			q = txn.ByCreateRevision{}
-		}
-		c, leaves := s.candidate("", by(q)), i > 0 && dice.IntN(3) == 0
-		place := s.register(c)
-		if leaves {
-			all.Go(func() {
-				_ = c.Withdraw(s.Ctx) // if it leads, the end of the test resigns
-				if l, err := c.Await(s.Ctx); err == nil {
-					_ = l.Resign(s.Ctx)
-				}
-			})
-			continue
-		}
-		all.Go(func() {
-			l, err := c.Await(s.Ctx)
-			if err != nil {
-				t.Errorf("%v: %v", place, err)
-				return
-			}
-			mu.Lock()
-			tokens = append(tokens, int64(l.Token()))
-			mu.Unlock()
-			if err := l.Resign(s.Ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	require.True(t, slices.IsSorted(tokens), "%v", tokens)
-	require.NotEmpty(t, tokens)
 }
 
 // BenchmarkJoin has a thousand candidates enter a queue at once: with the pointer, and with the

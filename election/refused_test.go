@@ -100,17 +100,6 @@ func TestRefusalsAreFinal(t *testing.T) {
 		require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), denied)
 		s.queued(1)
 	})
-	t.Run("watch", func(t *testing.T) {
-		s, refused := newEnv(t), etcdtest.RefusedWatch(t, rpctypes.ErrPermissionDenied)
-		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher, refused} })
-		l, err := c.Campaign(s.Ctx)
-		if err == nil {
-			err = s.over(l) // a removal could not be detected without the watch
-		}
-		require.ErrorIs(t, err, eldest.ErrDeposed)
-		require.ErrorContains(t, err, denied.Error())
-		s.queued(0)
-	})
 }
 
 // refusing is an Ordering that refuses permanently.
@@ -118,39 +107,6 @@ type refusing struct{ txn.ByCreateRevision }
 
 func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, error) {
 	return txn.Position{}, eldest.ErrInvalid
-}
-
-// forbidden is a watcher without permission.
-type forbidden struct {
-	clientv3.Watcher
-	refused clientv3.WatchResponse
-}
-
-func (f forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
-	ch := make(chan clientv3.WatchResponse, 1)
-	ch <- f.refused
-	close(ch)
-	return ch
-}
-
-// The end of a session is visible at once, even before the watch of the candidate's key has ended:
-// no call takes an ended tenure for a current one.
-func TestCallsJustAfterTheSession(t *testing.T) {
-	for range 10 {
-		s := newEnv(t)
-		session := s.session(s.Client)
-		c := s.candidate("v", on(session))
-		l := s.lead(c)
-		session.Abandon()
-		_, err := c.Campaign(s.Ctx)
-		require.ErrorIs(t, err, eldest.ErrClosed)
-		require.NotErrorIs(t, err, eldest.ErrLeading)
-		require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrNotRegistered)
-		require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrNotRegistered)
-		require.Zero(t, c.Status())
-		require.ErrorIs(t, l.Err(), eldest.ErrClosed)
-		require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
-	}
 }
 
 // F14: etcd runs out of space. It checks its quota while it applies a write: the write that exceeds

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -159,4 +160,24 @@ func TestTheSameElderAgain(t *testing.T) {
 	require.NoError(t, etcdtest.Err(s.cli.Delete(t.Context(), elder)))
 	// The answer shows the older candidate, which does not exist any more. The watch reports that.
 	s.until(core.Leading)
+}
+
+// A key whose watch has ended counts as deleted, or cannot be relied on any more. Only the end of the
+// client does not depose the candidate.
+func TestOwnGone(t *testing.T) {
+	user := &User{Source: &watch.Source{}}
+	require.Equal(t, core.Event{Kind: core.KeyDeleted, Revision: 7}, ownGone(user, 7, nil))
+	for end, want := range map[error]struct {
+		reason error
+		text   string
+	}{
+		eldest.ErrClosed:             {eldest.ErrClosed, "the etcd client"},
+		watch.ErrOverwritten:         {eldest.ErrDeposed, "another lease"},
+		rpctypes.ErrPermissionDenied: {eldest.ErrDeposed, "cannot be watched: " + rpctypes.ErrPermissionDenied.Error()},
+	} {
+		e := ownGone(user, 7, end)
+		require.Equal(t, core.KeyUnsafe, e.Kind, "%v", end)
+		require.ErrorIs(t, e.Err, want.reason)
+		require.ErrorContains(t, e.Err, want.text)
+	}
 }

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,35 +54,67 @@ func TestDeniedByAll(t *testing.T) {
 	})
 }
 
-// If reads are permitted and watches are refused, Follow fails after a while. The time starts again
-// after each watch that is permitted: a member may lag more than once.
+// If reads are permitted and watches are refused, Follow and Gone fail after a while. The time starts
+// again after each watch that is permitted: a member may lag more than once.
 func TestDeniedForTooLong(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		denied := func(result <-chan error, limit time.Duration) error {
-			for begun := time.Now(); ; {
-				select {
-				case o := <-s.watches:
-					if time.Since(begun) >= limit {
-						o.created(10)
-						(<-s.reads).answer(10)
-						synctest.Wait()
-						close(o.ch)
-						return nil
+	for name, begin := range map[string]func(t *testing.T, s *stage) <-chan error{
+		"range": func(t *testing.T, s *stage) <-chan error { result, _ := s.follow(t, s.target(0)); return result },
+		"life": func(t *testing.T, s *stage) <-chan error {
+			return start(func() error { return gone(t.Context(), s.Source, watch.Life{Key: "k/1", Token: 9}).err })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				revision := int64(10)
+				denied := func(result <-chan error, limit time.Duration) error {
+					for begun := time.Now(); ; {
+						select {
+						case o := <-s.watches:
+							if time.Since(begun) >= limit {
+								revision++
+								o.created(revision)
+								(<-s.reads).answer(revision, kv("k/1", 9, 9))
+								synctest.Wait()
+								close(o.ch)
+								return nil
+							}
+							o.deny(t)
+						case r := <-s.reads:
+							r.answer(revision, kv("k/1", 9, 9))
+						case err := <-result:
+							require.Greater(t, time.Since(begun), 2*time.Second)
+							return err
+						}
 					}
-					o.deny(t)
-				case r := <-s.reads:
-					r.answer(10)
-				case err := <-result:
-					require.Greater(t, time.Since(begun), 2*time.Second)
-					return err
 				}
-			}
-		}
-		result, _ := s.follow(t, s.target(0))
-		for range 3 {
-			require.NoError(t, denied(result, 2*time.Second))
-		}
-		require.ErrorIs(t, denied(result, time.Minute), rpctypes.ErrPermissionDenied)
+				result := begin(t, s)
+				for range 3 {
+					require.NoError(t, denied(result, 2*time.Second))
+				}
+				require.ErrorIs(t, denied(result, time.Minute), rpctypes.ErrPermissionDenied)
+			})
+		})
+	}
+}
+
+// alive is a client that reports, as a *clientv3.Client does, that it was not closed.
+type alive struct{ fakeKV }
+
+func (alive) Ctx() context.Context { return context.Background() }
+
+// A watch that a proxy cancels is opened again. The error of a closed client has the same code.
+func TestCanceledByAProxy(t *testing.T) {
+	reset := status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
+	play(t, func(t *testing.T, s *stage) {
+		s.KV = alive{fakeKV{s: s}}
+		result, cancel := s.follow(t, s.target(0))
+		s.place(t, 10).ch <- etcdtest.RefusedWatch(t, reset)
+		s.place(t, 11)
+		ended(t, result, cancel)
+		life := s.gone(t.Context(), watch.Life{Key: "k", Token: 5})
+		s.place(t, 12, kv("k", 5, 5)).ch <- etcdtest.RefusedWatch(t, reset)
+		s.place(t, 13, kv("k", 5, 5)).send(deleteEvent("k", 14))
+		require.Equal(t, outcome{revision: 14}, <-life)
 	})
 }
 
