@@ -66,27 +66,6 @@ func TestHookUsesTheSession(t *testing.T) {
 	})
 }
 
-// TestOpenedIsToldFirst: Opened is called with the session itself, before all other hooks.
-func TestOpenedIsToldFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
-		var told []string
-		var opened *lease.Session
-		cfg := s.config(0)
-		cfg.Hooks = lease.Hooks{
-			Opened:  func(e lease.OpenedEvent) { opened = e.Session; told = append(told, "opened") },
-			Renewed: func(lease.RenewedEvent) { told = append(told, "renewed") },
-			Lost:    func(lease.LostEvent) { told = append(told, "lost") },
-		}
-		session := open(t, cfg)
-		time.Sleep(4 * time.Second)
-		require.NoError(t, session.Close(t.Context()))
-		require.Same(t, session, opened)
-		require.Equal(t, []string{"opened", "renewed", "lost"}, told)
-	})
-}
-
 // TestDroppedCallsAreCounted: behind a hook that blocks a thousand calls wait; Dropped returns the
 // number of further ones, also while the hook blocks.
 func TestDroppedCallsAreCounted(t *testing.T) {

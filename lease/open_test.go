@@ -19,121 +19,78 @@ import (
 )
 
 // openers are Open and Resume, each on a server with the given script for it.
-var openers = map[string]func(ctx context.Context, s *server, script ...reply) (*lease.Session, error){
-	"open session": func(ctx context.Context, s *server, script ...reply) (*lease.Session, error) {
+var openers = map[string]func(ctx context.Context, s *server, script []reply) (*lease.Session, error){
+	"open session": func(ctx context.Context, s *server, script []reply) (*lease.Session, error) {
 		s.grant = script
 		return lease.Open(ctx, s.config(10*time.Second))
 	},
-	"resume session": func(ctx context.Context, s *server, script ...reply) (*lease.Session, error) {
+	"resume session": func(ctx context.Context, s *server, script []reply) (*lease.Session, error) {
 		s.renew = script
 		return lease.Resume(ctx, s.config(0), leaseID)
 	},
 }
 
-// eachOpener runs a test for both openers, in virtual time.
-func eachOpener(t *testing.T, f func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error))) {
-	for op, open := range openers {
-		t.Run(op, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, op, open) }) })
-	}
-}
-
-// sentAny returns all requests that were sent.
-func (s *server) sentAny() []request { return append(s.requests("grant"), s.requests("renew")...) }
-
-// TestRegression8EtcdDown: while etcd is unavailable the attempt is repeated, with back-off, until
-// the context ends, and the error has both the context's cause and etcd's error.
-func TestRegression8EtcdDown(t *testing.T) {
-	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		down := status.Error(codes.Unavailable, "connection refused")
-		_, err := open(etcdtest.ContextFor(t, 10*time.Second+50*time.Millisecond), s, fail(down))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "eldest: "+op)
-		require.ErrorContains(t, err, "connection refused")
-		require.Equal(t, 10*time.Second+50*time.Millisecond, time.Since(s.begun))
-		require.Len(t, s.sentAny(), 101)
-	})
-}
-
-// TestOpenAgainstABlackHole: Open never hangs; each attempt has a time-out of its own.
-func TestOpenAgainstABlackHole(t *testing.T) {
-	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		cause := errors.New("enough waiting")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(7*time.Second, func() { cancel(cause) })
-		require.ErrorIs(t, etcdtest.Err(open(ctx, s, hole)), cause)
-		require.Equal(t, 7*time.Second, time.Since(s.begun), "Open ended later than its context")
-		require.Len(t, s.sentAny(), 4)
-		for _, r := range s.sentAny() {
-			require.Equal(t, 2*time.Second, r.timeout)
-		}
-	})
-}
-
+// TestOpenAfterFailures: while etcd is unavailable Open and Resume repeat the attempt, with back-off
+// and a time-out for each, until the context ends. A permanent refusal ends them at once, and so does
+// a closed client. An answer that was on its way for longer than its lease is certain starts no
+// session.
 func TestOpenAfterFailures(t *testing.T) {
-	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		session, err := open(t.Context(), s, hole, fail(rpctypes.ErrTooManyRequests), fail(rpctypes.ErrTimeoutDueToLeaderFail),
-			fail(rpctypes.ErrInvalidAuthToken), fail(errAway), ok(7))
-		require.NoError(t, err)
-		require.Equal(t, 7*time.Second, session.TTL())
-		require.Equal(t, leaseID, session.ID())
-		require.Len(t, s.sentAny(), 6)
-		require.Equal(t, 2*time.Second+5*100*time.Millisecond, time.Since(s.begun))
-		session.Abandon()
-	})
-}
-
-// TestOpenRefusedForGood: a permanent refusal is returned at once, with the server's error.
-func TestOpenRefusedForGood(t *testing.T) {
-	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		for _, refusal := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrNoSpace, rpctypes.ErrLeaseTTLTooLarge, rpctypes.ErrAuthFailed} {
-			s := newServer()
-			_, err := open(t.Context(), s, fail(refusal))
-			require.ErrorIs(t, err, refusal)
-			var oe *eldest.OpError
-			require.ErrorAs(t, err, &oe)
-			require.Equal(t, op, oe.Op)
-			require.Len(t, s.sentAny(), 1)
-			require.Zero(t, time.Since(s.begun))
+	const ms = time.Millisecond
+	enough := errors.New("enough waiting")
+	down := status.Error(codes.Unavailable, "connection refused")
+	closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
+	for name, tc := range map[string]struct {
+		script  []reply
+		limit   time.Duration // of the context
+		reasons []error       // of the failure; nil: there is a session
+		left    time.Duration // of the session
+		sent    int
+		took    time.Duration
+	}{
+		"down":          {[]reply{fail(down)}, 10*time.Second + 50*ms, []error{enough, down}, 0, 101, 10*time.Second + 50*ms},
+		"black hole":    {[]reply{hole}, 7 * time.Second, []error{enough}, 0, 4, 7 * time.Second},
+		"dead context":  {[]reply{hole}, 0, []error{enough}, 0, 0, 0},
+		"permission":    {[]reply{fail(rpctypes.ErrPermissionDenied)}, time.Hour, []error{rpctypes.ErrPermissionDenied}, 0, 1, 0},
+		"no space":      {[]reply{fail(rpctypes.ErrNoSpace)}, time.Hour, []error{rpctypes.ErrNoSpace}, 0, 1, 0},
+		"TTL too large": {[]reply{fail(rpctypes.ErrLeaseTTLTooLarge)}, time.Hour, []error{rpctypes.ErrLeaseTTLTooLarge}, 0, 1, 0},
+		"wrong login":   {[]reply{fail(rpctypes.ErrAuthFailed)}, time.Hour, []error{rpctypes.ErrAuthFailed}, 0, 1, 0},
+		"closed client": {[]reply{fail(closing)}, time.Hour, []error{eldest.ErrClosed, closing}, 0, 1, 0},
+		"recovers": {[]reply{
+			hole, fail(rpctypes.ErrTooManyRequests), fail(rpctypes.ErrTimeoutDueToLeaderFail), fail(rpctypes.ErrInvalidAuthToken), fail(errAway), ok(7),
+		}, time.Hour, nil, 6300 * ms, 6, 2500 * ms},
+		"answers late": {[]reply{late(1800*ms, ok(2)), late(1799*ms, ok(2))}, time.Hour, nil, ms, 2, 3699 * ms},
+	} {
+		for op, open := range openers {
+			t.Run(op+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newServer()
+					ctx, cancel := context.WithTimeoutCause(t.Context(), tc.limit, enough)
+					defer cancel()
+					session, err := open(ctx, s, tc.script)
+					require.Equal(t, tc.took, time.Since(s.begun))
+					require.Len(t, s.sent, tc.sent)
+					for _, r := range s.sent {
+						require.LessOrEqual(t, r.timeout, 2*time.Second)
+						require.Positive(t, r.timeout)
+					}
+					if tc.reasons == nil {
+						require.NoError(t, err)
+						require.Equal(t, leaseID, session.ID())
+						require.Equal(t, tc.left, session.Status().Remaining)
+						session.Abandon()
+						return
+					}
+					var failed *eldest.OpError
+					require.ErrorAs(t, err, &failed)
+					require.Equal(t, op, failed.Op)
+					for _, reason := range tc.reasons {
+						require.ErrorIs(t, err, reason)
+					}
+					require.Equal(t, name == "closed client", errors.Is(err, eldest.ErrClosed))
+				})
+			})
 		}
-	})
-}
-
-func TestOpenOnAClosedClient(t *testing.T) {
-	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		_, err := open(t.Context(), s, fail(status.Error(codes.Canceled, "grpc: the client connection is closing")))
-		require.ErrorIs(t, err, eldest.ErrClosed)
-		require.ErrorContains(t, err, "the client connection is closing")
-		require.Len(t, s.sentAny(), 1)
-	})
-}
-
-func TestOpenWithADeadContext(t *testing.T) {
-	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, err := open(ctx, s, hole)
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, eldest.ErrClosed, "the caller's own context is not the client's end")
-		require.Zero(t, time.Since(s.begun))
-	})
-}
-
-// TestAnswerThatComesTooLate: a reply that was on its way for longer than its lease is certain
-// starts no session, and the request is repeated.
-func TestAnswerThatComesTooLate(t *testing.T) {
-	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		s := newServer()
-		session, err := open(t.Context(), s, late(1800*time.Millisecond, ok(2)), late(1799*time.Millisecond, ok(2)))
-		require.NoError(t, err)
-		require.Len(t, s.sentAny(), 2)
-		require.Equal(t, time.Millisecond, session.Status().Remaining)
-		session.Abandon()
-	})
+	}
 }
 
 // TestServerGrantsNothing: etcd itself accepts TTLs that are too short for any session.
@@ -176,18 +133,15 @@ func TestRegression19Resume(t *testing.T) {
 // TestRegression28DefaultBackoff: while etcd is unavailable a session sends a few requests in the
 // first second, and about one a second for an hour.
 func TestRegression28DefaultBackoff(t *testing.T) {
-	eachOpener(t, func(t *testing.T, op string, _ func(context.Context, *server, ...reply) (*lease.Session, error)) {
-		if op != "open session" {
-			return
-		}
+	synctest.Test(t, func(t *testing.T) {
 		for length, most := range map[time.Duration]int{time.Second: 8, time.Hour: 7300} {
 			s := newServer()
 			s.grant = []reply{fail(errAway)}
 			cfg := s.config(0)
 			cfg.Backoff = retry.Default()
 			require.ErrorIs(t, etcdtest.Err(lease.Open(etcdtest.ContextFor(t, length), cfg)), context.DeadlineExceeded)
-			require.LessOrEqual(t, len(s.requests("grant")), most)
-			require.GreaterOrEqual(t, len(s.requests("grant")), 4)
+			require.LessOrEqual(t, len(s.sent), most)
+			require.GreaterOrEqual(t, len(s.sent), 4)
 		}
 	})
 }

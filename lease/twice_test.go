@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -72,37 +71,4 @@ func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 		}
 		require.LessOrEqual(t, lost, 3)
 	})
-}
-
-// A request that is not answered is hedged when half of its time is over, but not by a process that
-// was suspended past its deadline: it would prolong a lease that the session no longer counts on.
-func TestNothingIsPutAgainAfterTheDeadline(t *testing.T) {
-	for name, asleep := range map[string]time.Duration{"awake": 0, "asleep": time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				clock := etcdtest.NewClock()
-				s := newServer()
-				s.grant, s.renew, s.revoke = []reply{ok(12)}, []reply{hole}, []reply{ok(0)}
-				cfg := s.config(12 * time.Second)
-				cfg.Clock = clock
-				cfg.Renewal = func(time.Duration) lease.Renewal {
-					return lease.Renewal{Every: time.Second, Timeout: time.Second}
-				}
-				session := open(t, cfg)
-				time.Sleep(1400 * time.Millisecond) // the first request was sent between 0.9 s and 1 s
-				synctest.Wait()
-				require.Len(t, s.requests("renew"), 1)
-				clock.Jump(asleep)
-				time.Sleep(100 * time.Millisecond)
-				synctest.Wait()
-				if asleep > 0 {
-					require.Len(t, s.requests("renew"), 1)
-					require.Error(t, session.Err())
-				} else {
-					require.Len(t, s.requests("renew"), 2)
-				}
-				session.Abandon()
-			})
-		})
-	}
 }

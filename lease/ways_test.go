@@ -4,9 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
-	"testing/synctest"
 
-	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,21 +17,20 @@ import (
 // of clientv3.Lease.
 var onStream bool
 
-// TestOnAStream runs the tests of sessions again, except those in which single requests fail: a
-// failed stream is followed by a request, and has no other effect.
+// TestOnAStream runs the tests of sessions again, except those that count the requests after a failure: a
+// failed stream is followed by a request.
 func TestOnAStream(t *testing.T) {
 	onStream = true
 	defer func() { onStream = false }()
 	for name, test := range map[string]func(*testing.T){
+		"gone":                     TestLeaseGone,
 		"held":                     TestHeldForFiveTTLs,
 		"granted TTL":              TestGrantedTTLCounts,
 		"changed TTL":              TestChangedTTLChangesTheRhythm,
 		"TTL that does not fit":    TestTTLThatDoesNotFit,
 		"lower TTL":                TestLowerTTLInALateReply,
 		"deadline":                 TestRegression12DeadlineCountsFromSending,
-		"black hole":               TestRegression11BlackHole,
 		"stale reply":              TestRegression10StaleReply,
-		"suspend":                  TestRegression14Suspend,
 		"suspend without use":      TestSuspendWithoutUse,
 		"short suspend":            TestShortSuspend,
 		"slow clock":               TestClockSlowerThanTimers,
@@ -41,11 +38,9 @@ func TestOnAStream(t *testing.T) {
 		"majority":                 TestRenewalsNeedAMajority,
 		"resumed with a majority":  TestResumeNeedsAMajority,
 		"one of three swallows":    TestOneMemberOfThreeThatSwallows,
-		"after the deadline":       TestNothingIsPutAgainAfterTheDeadline,
 		"pulse":                    TestRegression36StuckApplication,
 		"pulse recovers":           TestLivenessRecovers,
 		"hook that blocks":         TestRegression33HookThatBlocks,
-		"opened first":             TestOpenedIsToldFirst,
 		"close":                    TestCloseRevokes,
 		"close during a renewal":   TestCloseDuringARenewal,
 		"resume before revocation": TestResumeJustBeforeTheRevocation,
@@ -116,33 +111,4 @@ func (s *keepAlives) Recv() (*etcdserverpb.LeaseKeepAliveResponse, error) {
 		answer.Header = resp.ResponseHeader
 	}
 	return answer, nil
-}
-
-// A lease that does not exist is reported as etcd does on streams.
-func TestGoneOnAStream(t *testing.T) {
-	onStream = true
-	defer func() { onStream = false }()
-	for name, script := range map[string][]reply{
-		"at once":             {ok(0)},
-		"below 0":             {ok(-1)},
-		"later":               {ok(10), ok(10), ok(0)},
-		"after an end":        {ok(10), fail(errAway), ok(0)},
-		"as a single request": {fail(errAway), fail(rpctypes.ErrLeaseNotFound)},
-	} {
-		t.Run(name, func(t *testing.T) { ended(t, script) })
-	}
-	require.True(t, onStream)
-}
-
-// ended requires that the session ends with the last reply of a script, and sends nothing more.
-func ended(t *testing.T, script []reply) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew = []reply{ok(10)}, script
-		session := open(t, s.config(0))
-		<-session.Done()
-		require.ErrorContains(t, session.Err(), "the server replied that the lease does not exist")
-		require.Len(t, s.requests("renew"), len(script))
-		require.NoError(t, session.Close(t.Context()))
-	})
 }
