@@ -22,6 +22,17 @@ func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpR
 	}
 }
 
+// checked follows a target with liveness checks, whose answers agrees judges, and confirms the watch at
+// revision 10.
+func (s *stage) checked(t *testing.T, target watch.Target, agrees func() bool) *opening {
+	t.Helper()
+	target.Probe = s.probe(agrees)
+	s.follow(t, target)
+	o := s.place(t, 10)
+	s.told()
+	return o
+}
+
 // hearing makes the target call f with the revision of each change before its Change.
 func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	change := target.Change
@@ -35,11 +46,7 @@ func hearing(target watch.Target, f func(revision int64)) watch.Target {
 // TestWatchCheckThatAgrees: a plain request is sent at intervals, and the target is not called.
 func TestWatchCheckThatAgrees(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		target := s.target(0)
-		target.Probe = s.probe(func() bool { return true })
-		result, cancel := s.follow(t, target)
-		s.place(t, 10)
-		s.told()
+		s.checked(t, s.target(0), func() bool { return true })
 		last := time.Now()
 		for range 5 {
 			r := s.asked(t)
@@ -50,7 +57,6 @@ func TestWatchCheckThatAgrees(t *testing.T) {
 			r.answer(10)
 		}
 		require.Empty(t, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -62,11 +68,7 @@ func TestWatchCheckDoubtsTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				agrees := true
-				target := hearing(s.target(0), func(int64) { agrees = true })
-				target.Probe = s.probe(func() bool { return agrees })
-				result, cancel := s.follow(t, target)
-				o := s.place(t, 10)
-				s.told()
+				o := s.checked(t, hearing(s.target(0), func(int64) { agrees = true }), func() bool { return agrees })
 				r := <-s.reads
 				agrees = false
 				r.answer(11)
@@ -92,7 +94,6 @@ func TestWatchCheckDoubtsTwice(t *testing.T) {
 					(<-s.reads).answer(11)
 					require.Equal(t, []string{"snapshot 11 with 0"}, s.told())
 				}
-				ended(t, result, cancel)
 			})
 		})
 	}
@@ -104,16 +105,12 @@ func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
 	for range 30 { // which of the two it takes first is random
 		play(t, func(t *testing.T, s *stage) {
 			agrees := true
-			target := hearing(s.target(0), func(revision int64) {
+			o := s.checked(t, hearing(s.target(0), func(revision int64) {
 				if revision == 11 {
 					time.Sleep(10 * timeout) // stopped
 				}
 				agrees = revision == 12
-			})
-			target.Probe = s.probe(func() bool { return agrees })
-			result, cancel := s.follow(t, target)
-			o := s.place(t, 10)
-			s.told()
+			}), func() bool { return agrees })
 			r := <-s.reads
 			agrees = false
 			r.answer(12)
@@ -124,7 +121,6 @@ func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
 			time.Sleep(10 * timeout)
 			require.Equal(t, []string{"change 11 with 1", "change 12 with 1"}, s.told())
 			require.NoError(t, o.ctx.Err(), "given up although all had come")
-			ended(t, result, cancel)
 		})
 	}
 }
@@ -139,8 +135,7 @@ func TestEnoughBesideAnAnswer(t *testing.T) {
 				}
 			})
 			target.Probe = s.probe(func() bool { return true })
-			result, cancel := s.follow(t, target)
-			defer cancel(nil)
+			result, _ := s.follow(t, target)
 			o := s.place(t, 10)
 			r := <-s.reads
 			o.send(putEvent(kv("k/a", 11, 11)))
@@ -156,11 +151,7 @@ func TestEnoughBesideAnAnswer(t *testing.T) {
 // late answer has no effect.
 func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		target := s.target(0)
-		target.Probe = s.probe(func() bool { return true })
-		result, cancel := s.follow(t, target)
-		o := s.place(t, 10)
-		s.told()
+		o := s.checked(t, s.target(0), func() bool { return true })
 		r := <-s.reads
 		begun := time.Now()
 		o.send(putEvent(kv("k/a", 11, 11)))
@@ -169,7 +160,6 @@ func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 		time.Sleep(timeout / 2)
 		r.answer(11)
 		require.Empty(t, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -177,11 +167,7 @@ func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 // is answered. It does not if a single check was lost.
 func TestRegression9SilentEtcd(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		target := s.target(0)
-		target.Probe = s.probe(func() bool { return true })
-		result, cancel := s.follow(t, target)
-		s.place(t, 10)
-		s.told()
+		s.checked(t, s.target(0), func() bool { return true })
 		lost := <-s.reads
 		<-lost.ctx.Done()
 		(<-s.reads).answer(10) // another member
@@ -203,7 +189,6 @@ func TestRegression9SilentEtcd(t *testing.T) {
 		require.Equal(t, "1", again.stream)
 		require.LessOrEqual(t, time.Since(begun), recheck+4*timeout+backoff)
 		require.Contains(t, s.told()[0], "interrupted: "+eldest.ErrUnavailable.Error())
-		ended(t, result, cancel)
 	})
 }
 

@@ -53,7 +53,7 @@ func TestRegression16NoStartRevision(t *testing.T) {
 // change that it does not show is reported.
 func TestChangesBetweenWatchAndSnapshot(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		o := <-s.watches
 		o.created(10)
 		r := <-s.reads
@@ -63,7 +63,6 @@ func TestChangesBetweenWatchAndSnapshot(t *testing.T) {
 		require.Empty(t, s.told(), "a change before the snapshot")
 		r.answer(12, kv("k/a", 11, 11), kv("k/b", 12, 12))
 		require.Equal(t, []string{"snapshot 12 with 2", "change 13 with 1"}, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -71,7 +70,7 @@ func TestChangesBetweenWatchAndSnapshot(t *testing.T) {
 // etcd's client repeats some of them after a reconnection.
 func TestChangesByRevision(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		o := s.place(t, 10)
 		s.told()
 		o.send(putEvent(kv("k/a", 11, 11)), putEvent(kv("k/b", 11, 11)), deleteEvent("k/a", 12))
@@ -79,7 +78,6 @@ func TestChangesByRevision(t *testing.T) {
 		o.send(putEvent(kv("k/b", 11, 11)), deleteEvent("k/a", 12), putEvent(kv("k/b", 11, 13)), putEvent(kv("k/c", 13, 13)))
 		o.send(deleteEvent("k/c", 13))
 		require.Equal(t, []string{"change 11 with 2", "change 12 with 1", "change 13 with 2"}, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -88,14 +86,13 @@ func TestHeaders(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
 		target.Header = func(h *etcdserverpb.ResponseHeader) { s.note("member %d at %d", h.MemberId, h.Revision) }
-		result, cancel := s.follow(t, target)
+		s.follow(t, target)
 		o := s.place(t, 10)
 		s.told()
 		resp := clientv3.WatchResponse{Events: []*clientv3.Event{putEvent(kv("k/a", 11, 11)), deleteEvent("k/a", 12)}}
 		memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12})
 		o.ch <- resp
 		require.Equal(t, []string{"member 7 at 12", "change 11 with 1", "change 12 with 1"}, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -126,14 +123,13 @@ func TestEnough(t *testing.T) {
 // newer.
 func TestRegression5Compaction(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		s.place(t, 11).ch <- clientv3.WatchResponse{Canceled: true, CompactRevision: 20}
 		synctest.Wait()
 		s.place(t, 21).ch <- clientv3.WatchResponse{Canceled: true, CompactRevision: 30}
 		s.place(t, 31)
 		compacted := "interrupted: " + rpctypes.ErrCompacted.Error()
 		require.Equal(t, []string{"snapshot 11 with 0", compacted, "snapshot 21 with 0", compacted, "snapshot 31 with 0"}, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -141,7 +137,7 @@ func TestRegression5Compaction(t *testing.T) {
 func TestOpeningTimesOut(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		begun := time.Now()
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		for _, stream := range []string{"", "1", "2"} {
 			o := <-s.watches
 			require.Equal(t, stream, o.stream)
@@ -155,36 +151,6 @@ func TestOpeningTimesOut(t *testing.T) {
 		silent := "interrupted: " + eldest.ErrUnavailable.Error() + ": no watch within 1s"
 		seen := "snapshot 9 with 0" // the answer of the read
 		require.Equal(t, []string{seen, silent, seen, silent, seen, silent, "snapshot 10 with 0"}, s.told())
-		ended(t, result, cancel)
-	})
-}
-
-// TestWithoutAnyWatch: if no stream can be opened, but reads are answered, the target receives
-// their answers.
-func TestWithoutAnyWatch(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		target := s.target(7)
-		asked := 0
-		target.Snapshot = func(*clientv3.GetResponse) bool { asked++; return asked == 3 }
-		result, cancel := s.follow(t, target)
-		defer cancel(nil)
-		for range 3 {
-			<-s.watches
-			(<-s.reads).answer(9)
-		}
-		require.NoError(t, <-result)
-	})
-}
-
-// TestStreamsAreFew: there are at most four streams, however often streams stop responding.
-func TestStreamsAreFew(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
-		result, cancel := s.follow(t, s.target(0))
-		for _, stream := range []string{"", "1", "2", "3", "", "1"} {
-			require.Equal(t, stream, (<-s.watches).stream)
-			(<-s.reads).answer(9)
-		}
-		ended(t, result, cancel)
 	})
 }
 
@@ -193,12 +159,11 @@ func TestStreamsAreFew(t *testing.T) {
 func TestChannelThatDoesNotClose(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.stuck = true
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		<-s.watches
 		time.Sleep(timeout)
 		(<-s.reads).answer(9)
 		require.Equal(t, "1", (<-s.watches).stream)
-		ended(t, result, cancel)
 	})
 }
 
@@ -206,10 +171,8 @@ func TestChannelThatDoesNotClose(t *testing.T) {
 // stream, not to one each.
 func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		var ends []func()
 		for range 5 {
-			result, cancel := s.follow(t, s.target(0))
-			ends = append(ends, func() { ended(t, result, cancel) })
+			s.follow(t, s.target(0))
 		}
 		require.Empty(t, (<-s.watches).stream, "the others follow it")
 		time.Sleep(timeout)
@@ -221,9 +184,6 @@ func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 			require.Equal(t, "1", o.stream)
 			o.created(10)
 		}
-		for _, end := range ends {
-			end()
-		}
 	})
 }
 
@@ -231,7 +191,7 @@ func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 // unavailable, and a new watch is opened.
 func TestSnapshotWithoutAnAnswer(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		o := <-s.watches
 		o.created(10)
 		begun, reads := time.Now(), 0
@@ -250,7 +210,6 @@ func TestSnapshotWithoutAnAnswer(t *testing.T) {
 		require.Contains(t, s.told()[0], eldest.ErrUnavailable.Error()+": for 4s")
 		s.place(t, 20)
 		require.Equal(t, []string{"snapshot 20 with 0"}, s.told())
-		ended(t, result, cancel)
 	})
 }
 
@@ -301,9 +260,8 @@ func TestEndsWithItsContext(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				target := s.target(0)
 				target.Probe = s.probe(func() bool { return true })
-				result, cancel := s.follow(t, target)
+				s.follow(t, target)
 				reach(t, s)
-				ended(t, result, cancel)
 			})
 		})
 	}
@@ -318,7 +276,7 @@ func TestServerThatEndsEachWatch(t *testing.T) {
 			failures = append(failures, attempt)
 			return time.Duration(attempt+1) * backoff
 		}
-		result, cancel := s.follow(t, s.target(0))
+		s.follow(t, s.target(0))
 		for range 5 {
 			close(s.place(t, 10).ch)
 		}
@@ -327,7 +285,6 @@ func TestServerThatEndsEachWatch(t *testing.T) {
 		close(o.ch)
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2, 3, 4, 0}, failures, "a watch that held for a while starts afresh")
-		ended(t, result, cancel)
 	})
 }
 

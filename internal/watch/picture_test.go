@@ -59,7 +59,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 			if ev.Type == mvccpb.DELETE {
 				delete(p.kvs, string(ev.Kv.Key))
 			} else {
-				p.set(ev.Kv)
+				p.kvs[string(ev.Kv.Key)] = string(ev.Kv.Value)
 			}
 		}
 		p.wake()
@@ -71,17 +71,15 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 		p.interrupted = append(p.interrupted, reason)
 		p.wake()
 	}
-	if target.Probe == nil {
-		// The newest key of the range; the picture must be at least as new.
-		target.Probe = func() (clientv3.Op, func(clientv3.OpResponse) bool) {
-			op := clientv3.OpGet(target.Key, clientv3.WithRange(target.End), clientv3.WithLimit(1),
-				clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
-			return op, func(answer clientv3.OpResponse) bool {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				kvs := answer.Get().Kvs
-				return len(kvs) == 0 || kvs[0].ModRevision <= p.revision
-			}
+	// The newest key of the range; the picture must be at least as new.
+	target.Probe = func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+		op := clientv3.OpGet(target.Key, clientv3.WithRange(target.End), clientv3.WithLimit(1),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
+		return op, func(answer clientv3.OpResponse) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			kvs := answer.Get().Kvs
+			return len(kvs) == 0 || kvs[0].ModRevision <= p.revision
 		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -99,13 +97,6 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 	})
 	p.until(t, "first snapshot", func() bool { return p.snapshots > 0 })
 	return p
-}
-
-func (p *picture) set(kv *mvccpb.KeyValue) {
-	if p.kvs == nil {
-		p.kvs = make(map[string]string)
-	}
-	p.kvs[string(kv.Key)] = string(kv.Value)
 }
 
 // interruptions returns the interruptions so far.

@@ -33,6 +33,8 @@ type stage struct {
 	reads   chan *reading
 	stuck   bool // the channels of watches neither deliver nor close
 
+	ends []func() // of what follow has started
+
 	mu  sync.Mutex
 	log []string // what the target has received
 }
@@ -125,6 +127,9 @@ func play(t *testing.T, f func(t *testing.T, s *stage)) {
 			Timeout: timeout, WatchCheck: -1,
 		}
 		f(t, s)
+		for _, end := range s.ends {
+			end()
+		}
 	})
 }
 
@@ -222,20 +227,30 @@ func (s *stage) target(enough int64) watch.Target {
 	}
 }
 
-// follow starts to follow, and returns a channel for the result and the function that ends it.
+// follow starts to follow until the end of the test, and returns a channel for the result and the
+// function that ends it.
 func (s *stage) follow(t *testing.T, target watch.Target) (<-chan error, context.CancelCauseFunc) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	return start(func() error { return s.Follow(ctx, target) }), cancel
+	result := make(chan error, 1)
+	go func() {
+		defer close(result)
+		result <- s.Follow(ctx, target)
+	}()
+	s.ends = append(s.ends, func() { ended(t, result, cancel) })
+	return result, cancel
 }
 
-// ended ends a follow, and requires that it ends at once, with the cause.
+// ended ends a follow, and requires that it ends at once, with the cause, unless the test has received
+// its result.
 func ended(t *testing.T, result <-chan error, cancel context.CancelCauseFunc) {
 	t.Helper()
 	begun := time.Now()
 	cancel(errEnough)
-	require.ErrorIs(t, <-result, errEnough)
-	require.Zero(t, time.Since(begun))
+	if err, open := <-result; open {
+		require.ErrorIs(t, err, errEnough)
+		require.Zero(t, time.Since(begun))
+	}
 }
 
 var errEnough = fmt.Errorf("the test has seen enough")
