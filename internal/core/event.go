@@ -1,10 +1,6 @@
 package core
 
-import (
-	"iter"
-
-	"github.com/eldest-io/eldest"
-)
+import "github.com/eldest-io/eldest"
 
 // Kind is a kind of event.
 type Kind uint8
@@ -82,6 +78,3 @@ type Event struct {
 	Yield    bool
 	Err      error
 }
-
-// Kinds returns all kinds of events, in the order of the constants.
-func Kinds() iter.Seq[Kind] { return all(kinds) }

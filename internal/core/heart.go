@@ -1,9 +1,6 @@
 package core
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // Pace is the timing of a session's heartbeats. The zero value: it has none.
 type Pace struct {
@@ -47,9 +44,6 @@ const (
 func (p Pulse) String() string {
 	return [pulses]string{"still", "unsure", "certain", "mute", "barred"}[p]
 }
-
-// Pulses returns all pulses, in the order of the constants.
-func Pulses() iter.Seq[Pulse] { return all(pulses) }
 
 // Heart is the state of a session's heartbeats, a plain value (decision 0029). All instants are
 // readings of the session's clock, which continues while the machine sleeps.
@@ -98,9 +92,6 @@ const (
 func (k HeartKind) String() string {
 	return [heartKinds]string{"Ticked", "Wanted", "Unwanted", "Acknowledged", "Missed", "Forbidden"}[k]
 }
-
-// HeartKinds returns all kinds of events of a heart, in the order of the constants.
-func HeartKinds() iter.Seq[HeartKind] { return all(heartKinds) }
 
 // HeartEvent is what a heart receives.
 type HeartEvent struct {

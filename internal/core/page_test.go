@@ -123,11 +123,12 @@ This page is generated from the tables in internal/core ([candidates](../interna
 differ. Each phase has a rule for each event. A candidate has one key, bound to the lease of its session.
 
 `)
-	for p := range core.Phases() {
+	for p, rules := range core.Table {
+		p := core.Phase(p)
 		fmt.Fprintf(&b, "## %s\n\n| event | what happens | next phase |\n|---|---|---|\n", p)
 		rows := rows{b: &b}
-		for k := range core.Kinds() {
-			rule := core.Table[p][k]
+		for k, rule := range rules {
+			k := core.Kind(k)
 			require.NotEmpty(t, rule.Text, "%s at %s", k, p)
 			require.NotNil(t, rule.Do, "%s at %s", k, p)
 			var next []string
@@ -151,11 +152,12 @@ A session is the client's side of one lease. It is at risk while its last renewa
 event except Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is handled (G3).
 
 `)
-	for stage := range core.Stages() {
+	for stage, rules := range core.SessionTable {
+		stage := core.Stage(stage)
 		fmt.Fprintf(b, "### %s\n\n| event | what happens | next stage |\n|---|---|---|\n", stage)
 		rows := rows{b: b}
-		for k := range core.SessionKinds() {
-			rule := core.SessionTable[stage][k]
+		for k, rule := range rules {
+			k := core.SessionKind(k)
 			require.NotEmpty(t, rule.Text, "%s at %s", k, stage)
 			require.NotNil(t, rule.Do, "%s at %s", k, stage)
 			rows.add(k, rule.Text, sessionOutcomes(stage, k))
@@ -172,11 +174,12 @@ A session with heartbeats sends them while one of its candidates leads, proves t
 any rule applies, a stretch whose deadline has passed ends, and the candidates that lead are suspended. After it, a heartbeat is sent if one is due.
 
 `)
-	for pulse := range core.Pulses() {
+	for pulse, rules := range core.HeartTable {
+		pulse := core.Pulse(pulse)
 		fmt.Fprintf(b, "### %s\n\n| event | what happens | next |\n|---|---|---|\n", pulse)
 		rows := rows{b: b}
-		for k := range core.HeartKinds() {
-			rule := core.HeartTable[pulse][k]
+		for k, rule := range rules {
+			k := core.HeartKind(k)
 			require.NotEmpty(t, rule.Text, "%s at %s", k, pulse)
 			require.NotNil(t, rule.Do, "%s at %s", k, pulse)
 			rows.add(k, rule.Text, heartOutcomes(pulse, k))

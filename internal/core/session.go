@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 )
 
@@ -30,9 +29,6 @@ const (
 func (s Stage) String() string {
 	return [stages]string{"resting", "renewing", "confirming", "pausing", "ended"}[s]
 }
-
-// Stages returns all stages, in the order of the constants.
-func Stages() iter.Seq[Stage] { return all(stages) }
 
 // Rhythm is the timing that follows from a granted TTL.
 type Rhythm struct {
@@ -130,9 +126,6 @@ func (k SessionKind) String() string {
 		"Clock", "Together", "Renewed", "Confirmed", "Failed", "Gone", "Rested", "Closed", "Abandoned", "Forfeited",
 	}[k]
 }
-
-// SessionKinds returns all kinds of events of a session, in the order of the constants.
-func SessionKinds() iter.Seq[SessionKind] { return all(sessionKinds) }
 
 // SessionEvent is what a session receives.
 type SessionEvent struct {

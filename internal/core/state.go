@@ -1,10 +1,6 @@
 package core
 
-import (
-	"iter"
-
-	"github.com/eldest-io/eldest"
-)
+import "github.com/eldest-io/eldest"
 
 // Phase is the phase of a candidacy.
 type Phase uint8
@@ -149,18 +145,4 @@ type Ask struct {
 // earlier requests may still be carried out.
 func (c Candidate) Resumed() Candidate {
 	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields, Beats: c.Beats}
-}
-
-// Phases returns all phases, in the order of the constants.
-func Phases() iter.Seq[Phase] { return all(phases) }
-
-// all returns the constants below an end.
-func all[T ~uint8](end T) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for v := range end {
-			if !yield(v) {
-				return
-			}
-		}
-	}
 }
