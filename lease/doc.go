@@ -61,23 +61,15 @@
 // # Heartbeats
 //
 // A leader whose machine crashes is replaced when its lease expires: after seconds. With
-// Config.Heartbeat it is replaced after half a second or one. The session then puts a key every
-// quarter of that time while one of its candidates leads, and the candidate behind it deletes the
-// leader's key when it has received no heartbeat for the whole of that time. The lease remains as
-// the fallback.
-//
-// The leader's second deadline is that of a heartbeat:
+// Config.Heartbeat it is replaced after half a second or one; the lease remains as the fallback. The
+// leader's second deadline is that of a heartbeat that etcd has acknowledged before it:
 //
 //	deadline = time before the heartbeat was sent + timeout - margin
 //
-// It counts for heartbeats that etcd has acknowledged before it. When it passes, all tenures of the
-// session are suspended: their contexts end, their keys remain. The session continues to send
-// heartbeats, and the next Campaign or Await proves in one read that the key still exists, and
-// continues to lead with the same token. So a pause of etcd that is longer than the timeout
-// suspends leaders and replaces none.
-//
-// Decision 0029 in docs/decisions has the protocol and the reason why two candidates never lead. It
-// assumes that the rates of the clocks of any two candidates differ by less than margin / timeout.
+// When it passes, all tenures of the session are suspended: their contexts end, their keys remain. The
+// next Campaign or Await proves in one read that the key still exists, and continues to lead with the
+// same token. So a pause of etcd that is longer than the timeout suspends leaders and replaces none.
+// Decision 0029 in docs/decisions has the protocol and the reason why two candidates never lead.
 //
 // # The application's liveness probe
 //
@@ -87,37 +79,25 @@
 //
 // # The client
 //
-// Use elector.Dial. Its clients have all of the settings below, and follow etcd's members when these
-// are replaced. For a client made otherwise:
+// Use elector.Dial. Its clients have all of the settings below, follow etcd's members when these are
+// replaced, and their endpoints may change at any time. For a client made otherwise:
 //
-// A session is as fast as its client. Without keepalives the client does not detect a connection on
-// which nothing arrives any more: set DialKeepAliveTime and DialKeepAliveTimeout in clientv3.Config
-// (gRPC takes no less than 10 s for the former). The session works without them because it bounds
-// each attempt, but then it depends on these attempts alone.
+//   - Set DialKeepAliveTime and DialKeepAliveTimeout in clientv3.Config (gRPC takes no less than 10 s
+//     for the former). Without them the client does not detect a connection on which nothing arrives
+//     any more, and the session depends on the time-out of each attempt alone.
+//   - Set Logger to one that writes errors only. By default the client writes a warning to stderr for
+//     each refused request, which is a part of ordinary hand-overs: a candidate asks a single member
+//     for a revision that this member has not reached, and then asks the next one.
+//   - Set grpc.WithConnectParams with a MaxDelay of a second in DialOptions. After failures gRPC waits
+//     up to 120 s before it connects again, longer than most TTLs. A session only has a
+//     *clientv3.Client connect at once that has had no connection at two failed attempts in a row.
+//   - Do not call SetEndpoints while the client has no connection: in the microseconds in which a
+//     session has it connect at once, the process can crash ("concurrent map iteration and map
+//     write"), because ClientConn.ResetConnectBackoff of gRPC, up to 1.85 at least, iterates over its
+//     connections without its lock. Sync and AutoSyncInterval change endpoints only after etcd has
+//     answered, when a session does not do that. Decision 0033 in docs/decisions has the details.
 //
-// Set Logger to one that writes errors only. By default the client writes a warning to stderr for
-// each refused request, and in an ordinary hand-over a request of a candidate may be refused: it
-// asks a single member for a revision that this member has not reached, and then asks the next one.
-// Hooks report repeated failures instead.
+// This logger writes errors only:
 //
 //	Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
-//
-// After failures gRPC waits up to 120 s before it connects again, longer than most TTLs. If a
-// *clientv3.Client has no connection at two failed attempts in a row, a session has it connect at
-// once; the pauses are then those of Config.Backoff. While one of its connections still works, or
-// seems to, the pauses to the other members are gRPC's. To avoid that, and for clients of other
-// kinds, set grpc.WithConnectParams with a MaxDelay of a second in clientv3.Config.DialOptions.
-//
-// # Endpoints that change
-//
-// The endpoints of a client from elector.Dial may change at any time, by SetEndpoints, Sync or the
-// client itself.
-//
-// With any other *clientv3.Client one case is left in which the process can crash ("concurrent map
-// iteration and map write"): the program calls SetEndpoints while the client has no connection, in
-// the microseconds in which a session has it connect at once (ClientConn.ResetConnectBackoff of
-// gRPC, up to 1.85 at least, iterates over its connections without its lock). Sync and
-// AutoSyncInterval change endpoints only after etcd has answered, when a session does not do that.
-// They replace the endpoints by all URLs of the members, including those that cannot be reached from
-// here. Decision 0033 in docs/decisions has the details.
 package lease

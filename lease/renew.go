@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/renewal"
 	"github.com/eldest-io/eldest/internal/retryrpc"
@@ -15,10 +16,6 @@ import (
 
 // errGone is returned when the server replied that the lease does not exist.
 var errGone = errors.New("the server replied that the lease does not exist")
-
-// leastTimer is the shortest time for which the timer is set: by the session's clock it may fire a
-// little early, or often if that clock is stopped.
-const leastTimer = 50 * time.Microsecond
 
 // tick is the function of the timer.
 func (s *Session) tick() { s.do(core.SessionEvent{Kind: core.Clock}) }
@@ -71,7 +68,7 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 	}
 	if e.Kind != core.Together || effects.Timer != s.wake {
 		s.wake = effects.Timer
-		s.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+		s.timer.Reset(max(effects.Timer-e.Now, loop.LeastTimer))
 	}
 	return e.Now
 }

@@ -65,12 +65,9 @@ type Candidate struct {
 	changed  chan struct{} // closed at the next step; nil while no goroutine waits
 	shared   *shared       // nil unless the user's key is
 	heart    *heart        // nil: the session has no heartbeats
-	beating  bool          // it needs heartbeats
 	// stretched is the number of the stretch of the heart in which it has won.
 	stretched uint64
-	// heeds is the older candidate whose heartbeats ear follows; ear is nil if there is none.
-	heeds core.Elder
-	ear   *ear
+	ear       *ear // follows the heartbeats of the older candidate; nil if there is none
 }
 
 // State returns the state of the machine.
@@ -128,7 +125,7 @@ func (c *Candidate) take(e core.Event, place *txn.Position) {
 		c.elder.token = reported
 	}
 	c.watch(next.Watches())
-	c.beat()
+	c.beat(&before, &next)
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
@@ -140,15 +137,13 @@ func (c *Candidate) take(e core.Event, place *txn.Position) {
 
 // beat makes the session send heartbeats while this candidate leads, checks whether it leads, or
 // keeps the key with which it led.
-func (c *Candidate) beat() {
-	wants := core.Proving <= c.state.Phase && c.state.Phase <= core.Draining
+func (c *Candidate) beat(before, after *core.Candidate) {
+	needs := func(s *core.Candidate) bool { return core.Proving <= s.Phase && s.Phase <= core.Draining }
 	switch {
-	case c.heart == nil || c.beating == wants:
-	case wants:
-		c.beating = true
+	case c.heart == nil || needs(before) == needs(after):
+	case needs(after):
 		c.heart.want(+1)
 	default:
-		c.beating = false
 		c.heart.want(-1)
 	}
 }

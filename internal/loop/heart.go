@@ -135,13 +135,13 @@ func (h *heart) do(e core.HeartEvent) {
 	if effects.Timer == 0 {
 		h.timer.Stop()
 	} else {
-		h.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+		h.timer.Reset(max(effects.Timer-e.Now, LeastTimer))
 	}
 }
 
-// leastTimer is the shortest time for which a timer is set: a timer may fire a little early, by the
-// session's clock.
-const leastTimer = 50 * time.Microsecond
+// LeastTimer is the shortest time for which a timer is set: by the session's clock it may fire a
+// little early, or often if that clock is stopped.
+const LeastTimer = 50 * time.Microsecond
 
 // suspend ends the leading contexts of all candidates that lead.
 func (h *heart) suspend(silent error) {

@@ -115,7 +115,7 @@ func TestOwedWithItsValue(t *testing.T) {
 	s.c.Do(core.Event{Kind: core.Campaign, Want: core.Lead})
 	s.session.Unlock()
 	close(answer)
-	require.Eventually(t, func() bool { s.session.Lock(); defer s.session.Unlock(); return s.c.shared.total > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { s.session.Lock(); defer s.session.Unlock(); return len(s.c.shared.owed) > 0 }, 5*time.Second, time.Millisecond)
 	s.session.Lock()
 	defer s.session.Unlock()
 	require.Equal(t, map[string]int{"a": 1}, s.c.shared.owed)

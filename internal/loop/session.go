@@ -140,9 +140,9 @@ type watching struct {
 
 // stream returns the stream on which a source watches. The caller holds the mutex.
 func (s *Session) stream(source *watch.Source) *stream.Stream {
-	w := watching{Comparable(source.KV), Comparable(source.Watcher), source.WatchCheck, source.Timeout, nil}
-	if w.kv == nil || w.watcher == nil {
-		w.kv, w.watcher = source, nil // counts as a client of its own
+	w := watching{source.KV, source.Watcher, source.WatchCheck, source.Timeout, nil}
+	if !reflect.ValueOf(w).Comparable() {
+		w = watching{kv: source} // counts as a client of its own
 	}
 	for _, old := range s.streams { // one, nearly always
 		if w.on = old.on; w == old {

@@ -52,7 +52,11 @@ type ear struct {
 // heed follows the heartbeats of an older candidate; the zero value: of none. The caller holds the
 // mutex.
 func (c *Candidate) heed(elder core.Elder) {
-	if c.heart == nil || c.heeds == elder {
+	var before core.Elder
+	if c.ear != nil {
+		before = c.ear.waiting[c]
+	}
+	if c.heart == nil || before == elder {
 		return
 	}
 	s := c.session
@@ -63,7 +67,7 @@ func (c *Candidate) heed(elder core.Elder) {
 			delete(s.ears, old.key)
 		}
 	}
-	c.heeds, c.ear = elder, nil
+	c.ear = nil
 	lease, err := keys.Parse(c.user.Entry.Election, elder.Key)
 	if elder.Token == 0 || err != nil {
 		return
@@ -125,7 +129,7 @@ func (e *ear) run(ctx context.Context, news <-chan heard) {
 			due = max(since+allowed, well+allowed/2)
 		}
 		if left := due - now(); left > 0 {
-			timer.Reset(max(left, leastTimer))
+			timer.Reset(max(left, LeastTimer))
 			continue
 		}
 		asked := now()

@@ -31,9 +31,8 @@ const underWay = 2 * time.Minute
 // shared is what a candidate records about its key because of other sessions. The session's mutex
 // guards it.
 type shared struct {
-	// owed counts, by value, the registrations that may be carried out late; total is their sum.
-	owed  map[string]int
-	total int
+	// owed counts, by value, the registrations that may be carried out late.
+	owed map[string]int
 	// sent is the value of the registration under way, and since is when the last one was owed.
 	sent  string
 	since time.Time
@@ -80,18 +79,20 @@ func (c *Candidate) owe(value string) {
 		c.shared.owed = make(map[string]int)
 	}
 	c.shared.owed[value]++
-	c.shared.total++
 	c.shared.since = time.Now()
 }
 
 // account notes that an owed registration with this value was found.
 func (c *Candidate) account(value string) {
-	if c.shared.owed[value] == 0 {
+	switch c.shared.owed[value] {
+	case 0:
 		return
+	case 1:
+		delete(c.shared.owed, value)
+	default:
+		c.shared.owed[value]--
 	}
-	c.shared.owed[value]--
-	c.shared.total--
-	c.state.Owed = c.shared.total > 0
+	c.state.Owed = len(c.shared.owed) > 0
 }
 
 // late reports whether a key may be an owed registration. It is called without the mutex.

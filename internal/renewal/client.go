@@ -44,7 +44,7 @@ func Once(ctx context.Context, through clientv3.Lease, id clientv3.LeaseID) (Ans
 
 // Client is what the sessions of one client share. Made by Of, released by Release.
 type Client struct {
-	// Stream renews on one stream; nil: the client can only be used through its interfaces.
+	// Stream renews on one stream, if it is Usable.
 	Stream *Stream
 	// Majority confirms renewals.
 	Majority *Majority
@@ -64,15 +64,13 @@ var plainLease = reflect.TypeOf(clientv3.NewLeaseFromLeaseClient(nil, nil, 0))
 // by members. Each Of must be followed by one Release.
 func Of(lease clientv3.Lease, members Members) *Client {
 	w := way{lease, members}
-	if !reflect.ValueOf(lease).Comparable() || !reflect.ValueOf(members).Comparable() {
-		w = way{new(int), nil} // not shared
+	if !reflect.ValueOf(w).Comparable() {
+		w = way{lease: new(int)} // not shared
 	}
 	return clients.Take(w, func() *Client {
-		c := &Client{Stream: plain(lease), way: w}
+		c := &Client{Stream: newStream(plain(lease)), way: w}
 		c.Majority = newMajority(members, c.Stream.busy)
-		if c.Stream != nil {
-			c.Stream.idle = c.Majority.Flush
-		}
+		c.Stream.idle = c.Majority.Flush
 		return c
 	})
 }
@@ -83,19 +81,19 @@ type Streamer interface {
 	KeepAliveStream(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
 }
 
-// plain returns the stream of a client whose Lease is etcd's own; nil if it is wrapped, for example
-// by a namespace.
-func plain(lease clientv3.Lease) *Stream {
+// plain returns the function that opens a stream of a client whose Lease is etcd's own; nil if it is
+// wrapped, for example by a namespace: then the client can only be used through its interfaces.
+func plain(lease clientv3.Lease) func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error) {
 	if s, ok := lease.(Streamer); ok {
-		return newStream(s.KeepAliveStream)
+		return s.KeepAliveStream
 	}
 	client, ok := lease.(*clientv3.Client)
 	if !ok || reflect.TypeOf(client.Lease) != plainLease || client.ActiveConnection() == nil {
 		return nil
 	}
-	return newStream(func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error) {
+	return func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error) {
 		return pb.NewLeaseClient(client.ActiveConnection()).LeaseKeepAlive(ctx)
-	})
+	}
 }
 
 // Release releases the Client. No request of the session may be under way. The last Release ends

@@ -2,6 +2,7 @@ package renewal
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,12 +148,7 @@ func (m *Majority) answered(r *request, err error) (told []*Question) {
 			told = append(told, q)
 			continue
 		}
-		for i, other := range q.in {
-			if other == r {
-				q.in = append(q.in[:i:i], q.in[i+1:]...)
-				break
-			}
-		}
+		q.in = slices.DeleteFunc(q.in, func(other *request) bool { return other == r })
 	}
 	m.next()
 	return told

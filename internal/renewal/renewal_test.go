@@ -327,7 +327,6 @@ func TestShared(t *testing.T) {
 	wrapped := etcdtest.Shared(t).Client(t)
 	wrapped.Lease = namespace.NewLease(wrapped.Lease, "x/")
 	three := Of(wrapped, cli)
-	require.Nil(t, three.Stream)
 	require.False(t, three.Stream.Usable())
 	three.Release()
 

@@ -25,6 +25,7 @@ type Member interface {
 // Stream renews leases on one stream of a client. A stream that has failed to answer is replaced: a
 // late answer must not be taken for the answer to a later renewal of the lease (G3).
 type Stream struct {
+	// open opens a stream; nil: there is none.
 	open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
 	// idle is called, without the mutex, when the stream is no longer busy.
 	idle  func()
@@ -65,19 +66,13 @@ func newStream(open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, er
 // Usable reports whether renewals can be put on the stream. Through a gRPC proxy they cannot: it
 // answers only when it renews the lease itself.
 func (s *Stream) Usable() bool {
-	if s == nil {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.proxied
+	return s.open != nil && !s.proxied
 }
 
 // busy reports whether renewals are about to be answered.
 func (s *Stream) busy() bool {
-	if s == nil {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.line != nil && s.line.waiting > 0
@@ -85,9 +80,6 @@ func (s *Stream) busy() bool {
 
 // Join registers a session that can renew together with others; Leave ends it.
 func (s *Stream) Join(m Member) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members[m] = struct{}{}
@@ -95,9 +87,6 @@ func (s *Stream) Join(m Member) {
 
 // Leave ends what Join began.
 func (s *Stream) Leave(m Member) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.members, m)
@@ -105,9 +94,6 @@ func (s *Stream) Leave(m Member) {
 
 // close ends the stream, on which no renewal waits any more, and blocks until no goroutine is left.
 func (s *Stream) close() {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	if s.line != nil {
 		s.line.end()

@@ -16,7 +16,7 @@ import (
 // released by Release.
 type Shared struct {
 	*Stream
-	way any // nil: not shared
+	way way
 }
 
 // way is a client, and how its stream is checked.
@@ -52,17 +52,15 @@ func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration)
 		}
 		return resp.Header.Revision, nil
 	}
-	if !reflect.ValueOf(w.kv).IsValid() || reflect.ValueOf(w.kv).Comparable() {
-		if reflect.ValueOf(w.watcher).Comparable() {
-			return &Shared{streams.Take(w, func() *Stream { return New(cfg) }), w}
-		}
+	if !reflect.ValueOf(w).Comparable() {
+		w = way{kv: new(int)} // not shared
 	}
-	return &Shared{New(cfg), nil}
+	return &Shared{streams.Take(w, func() *Stream { return New(cfg) }), w}
 }
 
 // Release releases the stream. The last Release closes it, and blocks until no report is running.
 func (s *Shared) Release() {
-	if w, shared := s.way.(way); !shared || streams.Return(w) {
+	if streams.Return(s.way) {
 		s.Close()
 	}
 }

@@ -54,16 +54,6 @@ type RefusedError struct{ error }
 // Unwrap returns etcd's error.
 func (e *RefusedError) Unwrap() error { return e.error }
 
-// SlowError is the end of a stream on which watches are not put in place.
-type SlowError struct{ Within time.Duration }
-
-func (e *SlowError) Error() string {
-	return fmt.Sprintf("%v: no watch within %v", eldest.ErrUnavailable, e.Within)
-}
-
-// Unwrap returns eldest.ErrUnavailable.
-func (e *SlowError) Unwrap() error { return eldest.ErrUnavailable }
-
 // Link is one stream of etcd's Watch API, such as a pb.Watch_WatchClient.
 type Link interface {
 	// Send and Recv are those of a gRPC stream. If Recv returns an error with a message that
@@ -230,7 +220,9 @@ func (s *Stream) interrupted(reason error) {
 func (s *Stream) once(last error) error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(s.ctx))
 	defer cancel(nil)
-	slow := time.AfterFunc(s.cfg.Patience, func() { cancel(&SlowError{s.cfg.Patience}) })
+	slow := time.AfterFunc(s.cfg.Patience, func() {
+		cancel(fmt.Errorf("%w: no watch within %v", eldest.ErrUnavailable, s.cfg.Patience))
+	})
 	defer slow.Stop()
 	link, err := s.cfg.Open(ctx, last)
 	if err != nil {
