@@ -60,44 +60,6 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 	s.queued(1)
 }
 
-// Close, Withdraw or the end of the context while the winning reply is on its way: a candidate
-// whose Close or Withdraw has returned must not lead, and no call blocks.
-func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
-	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
-	calls := map[string]call{
-		"campaign": (*election.Candidate).Campaign,
-		"try":      (*election.Candidate).Try,
-		"register": func(c *election.Candidate, ctx context.Context) (*election.Leadership, error) {
-			_, err := c.Register(ctx)
-			return nil, err
-		},
-	}
-	for name, call := range calls {
-		for how, want := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
-			t.Run(name+" "+how, func(t *testing.T) {
-				s := newEnv(t)
-				c, g := s.gated("v")
-				end, told := c.Withdraw, make(chan struct{})
-				if how == "close" {
-					end = c.Close
-				}
-				ended := make(chan error, 1)
-				g.on(nil, func(_ context.Context, err error) error {
-					go func() { ended <- end(s.Ctx) }()
-					<-told // the call has been asked to stop; the reply is read nevertheless
-					return err
-				})
-				l, err := call(c, s.Ctx)
-				close(told)
-				require.ErrorIs(t, err, want)
-				require.Nil(t, l)
-				require.NoError(t, get(s, ended))
-				require.Empty(t, s.Queue())
-			})
-		}
-	}
-}
-
 // An election loop campaigns again as soon as its tenure ends: the end must not be visible before
 // the candidate may campaign again.
 func TestCampaignAgainAtOnce(t *testing.T) {

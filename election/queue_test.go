@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -130,46 +128,6 @@ func TestHintIsNoReasonNotToLead(t *testing.T) {
 		require.NoError(t, err, "try %d: there is no other candidate", i)
 		require.NoError(t, l.Resign(s.Ctx))
 	}
-}
-
-// undecided is an Ordering that at first cannot say which candidates are older.
-type undecided struct {
-	txn.ByCreateRevision
-	left atomic.Int64
-}
-
-func (q *undecided) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
-	return q.unsaid(q.Enter(ctx, kv, e))
-}
-
-func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
-	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
-	if q.left.Add(-1) >= 0 {
-		return q.unsaid(next, err)
-	}
-	return next, err
-}
-
-func (*undecided) unsaid(p txn.Position, err error) (txn.Position, error) {
-	p.Ahead, p.Complete = nil, false
-	return p, err
-}
-
-// A position without any information is no win, however often etcd answers.
-func TestTryOfAQueueThatIsUndecided(t *testing.T) {
-	s := newEnv(t)
-	elder := s.lead(s.candidate("elder"))
-	q := &undecided{}
-	c := s.candidate("v", func(cfg *election.Config) { cfg.Ordering = q })
-	q.left.Store(3)
-	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
-	require.Equal(t, []string{elder.Key()}, s.Queue())
-	require.NoError(t, elder.Resign(s.Ctx))
-	q.left.Store(3)
-	l, err := c.Try(s.Ctx)
-	require.NoError(t, err)
-	require.Negative(t, q.left.Load())
-	require.NoError(t, l.Resign(s.Ctx))
 }
 
 // G1, with keys put by hand: an older candidate's key was put in one transaction with more foreign

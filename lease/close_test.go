@@ -76,78 +76,48 @@ func TestRegression6CloseDeadThenLive(t *testing.T) {
 	})
 }
 
-// TestCloseWhileEtcdIsAway: Close ends with its context; the revocation is repeated until etcd is
-// available again.
-func TestCloseWhileEtcdIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant = []reply{ok(10)}
-		s.revoke = []reply{hole, fail(rpctypes.ErrNoLeader), fail(errAway), hole, ok(0)}
-		session := open(t, s.config(0))
-		err := session.Close(etcdtest.ContextFor(t, 300*time.Millisecond))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, 300*time.Millisecond, time.Since(s.begun))
-		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Minute)))
-		require.Len(t, s.requests("revoke"), 5)
-		require.Less(t, time.Since(s.begun), 3*time.Second)
-		for _, r := range s.requests("revoke") {
-			require.Positive(t, r.timeout, "an attempt without a time-out")
-			require.LessOrEqual(t, r.timeout, time.Second)
-		}
-	})
-}
-
-// TestCloseIsBounded: without an answer, Close ends when the lease has expired by itself, even if
-// its own context has no end, and each call returns the same error.
-func TestCloseIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{ok(10)}, []reply{hole}
-		session := open(t, s.config(0))
-		for range 2 {
-			err := session.Close(context.Background())
-			require.ErrorContains(t, err, "eldest: close session lease 2a: revoke: etcd does not answer: no answer within the TTL of 10s")
-			require.ErrorIs(t, err, eldest.ErrUnavailable)
-			require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller has ended")
-		}
-		require.LessOrEqual(t, time.Since(s.begun), 10*time.Second+time.Second)
-	})
-}
-
-// TestRevocationRefused: a permanent refusal is not repeated.
-func TestRevocationRefused(t *testing.T) {
-	for name, err := range map[string]error{
-		"permission": rpctypes.ErrPermissionDenied,
-		"closed":     context.Canceled, // without the end of one of our contexts
+// TestRevocation: the revocation is repeated until etcd answers, or the lease has expired by itself,
+// even if the context of Close has no end. A permanent refusal is not repeated. Each call of Close
+// returns the same error, which does not look like the end of the caller's context.
+func TestRevocation(t *testing.T) {
+	const expires = "the lease expires by itself within 10s"
+	for name, tc := range map[string]struct {
+		script []reply
+		reason error // nil: the lease is gone
+		text   string
+		sent   int
+		took   time.Duration
+	}{
+		"away for a while": {[]reply{hole, fail(rpctypes.ErrNoLeader), fail(errAway), hole, ok(0)}, nil, "", 5, 2400 * time.Millisecond},
+		"gone":             {[]reply{fail(errAway), fail(rpctypes.ErrLeaseNotFound)}, nil, "", 2, 100 * time.Millisecond},
+		"no answer": {[]reply{hole}, eldest.ErrUnavailable,
+			"eldest: close session lease 2a: revoke: etcd does not answer: no answer within the TTL of 10s", 10, 10 * time.Second},
+		"no permission": {[]reply{fail(rpctypes.ErrPermissionDenied)}, rpctypes.ErrPermissionDenied, expires, 1, 0},
+		"closed client": {[]reply{fail(context.Canceled)}, eldest.ErrClosed, expires, 1, 0},
 	} {
-		told := err
-		if errors.Is(err, context.Canceled) {
-			told = eldest.ErrClosed // not an error that looks like the end of the caller's context
-		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
-				s.grant, s.revoke = []reply{ok(10)}, []reply{fail(err)}
+				s.grant, s.revoke = []reply{ok(10)}, tc.script
 				session := open(t, s.config(0))
-				got := session.Close(context.Background())
-				require.ErrorIs(t, got, told)
-				require.NotErrorIs(t, got, context.Canceled)
-				require.ErrorContains(t, got, "the lease expires by itself within 10s")
-				require.Zero(t, time.Since(s.begun))
-				require.Len(t, s.requests("revoke"), 1)
+				for range 2 {
+					err := session.Close(context.Background())
+					require.ErrorIs(t, err, tc.reason)
+					require.NotErrorIs(t, err, context.Canceled)
+					require.NotErrorIs(t, err, context.DeadlineExceeded)
+					if tc.reason != nil {
+						require.ErrorContains(t, err, tc.text)
+					}
+				}
+				require.Equal(t, tc.took, time.Since(s.begun))
+				require.Len(t, s.requests("revoke"), tc.sent)
+				for _, r := range s.requests("revoke") {
+					require.Positive(t, r.timeout, "an attempt without a time-out")
+					require.LessOrEqual(t, r.timeout, time.Second)
+				}
 			})
 		})
 	}
-}
-
-func TestRevocationOfWhatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{ok(10)}, []reply{fail(errAway), fail(rpctypes.ErrLeaseNotFound)}
-		session := open(t, s.config(0))
-		require.NoError(t, session.Close(context.Background()))
-		require.Len(t, s.requests("revoke"), 2)
-	})
 }
 
 // TestCloseDuringARenewal: the renewal in progress is cancelled, its reply is ignored, and the

@@ -20,3 +20,21 @@ func TestOneRequestAtATime(t *testing.T) {
 		require.Equal(t, c.Asked, effects.Send, "%v", call)
 	}
 }
+
+// A place of which nothing is known is no win, however often etcd answers so: it is read again, after a
+// pause from the second time on.
+func TestUnknownPlaceIsNoWin(t *testing.T) {
+	for _, want := range []core.Want{core.Lead, core.LeadNow} {
+		c := core.Candidate{Phase: core.Entering, Want: want, Asked: core.Ask{Request: core.Register}}
+		c, effects := core.Step(c, core.Event{Kind: core.Registered, Token: 5})
+		require.Equal(t, core.Ask{Request: core.Look, Token: 5}, effects.Send)
+		for range 3 {
+			c, effects = core.Step(c, core.Event{Kind: core.Looked, Token: 5})
+			require.True(t, effects.Pause)
+			c, effects = core.Step(c, core.Event{Kind: core.Due})
+			require.Equal(t, core.Ask{Request: core.Look, Token: 5}, effects.Send)
+		}
+		c, _ = core.Step(c, core.Event{Kind: core.Looked, Token: 5, Position: core.Position{Complete: true}})
+		require.Equal(t, core.Leading, c.Phase)
+	}
+}
