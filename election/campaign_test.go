@@ -63,7 +63,6 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 // An election loop campaigns again as soon as its tenure ends: the end must not be visible before
 // the candidate may campaign again.
 func TestCampaignAgainAtOnce(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	c := s.candidate("v")
 	for i := range 20 {

@@ -20,7 +20,7 @@ import (
 // Row 30: a thousand elections on one session: one lease, one stream of watches, one transaction
 // each; and nothing is left.
 func TestThousandElectionsOnOneSession(t *testing.T) {
-	s := newEnv(t)
+	s := &env{etcdtest.NewEnv(t, etcdtest.Shared(t))} // not in parallel: it counts goroutines
 	var cancel context.CancelFunc
 	s.Ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many take time
 	t.Cleanup(cancel)

@@ -174,7 +174,6 @@ func TestCampaignAfterADrain(t *testing.T) {
 //
 // Fails in some rounds if Campaign returns only a tenure that is not over: it blocks for ever.
 func TestCampaignWonAndOver(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	var c *election.Candidate
 	c = s.candidate("v", func(cfg *election.Config) {

@@ -57,7 +57,6 @@ func (j *journal) hooks(cfg *election.Config) {
 // A campaign whose client is partitioned from etcd, under a context without an end, reports each
 // failed attempt: both for a candidate that registers and for one that waits.
 func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)

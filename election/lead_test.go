@@ -166,7 +166,6 @@ func (s *env) revoked(session *lease.Session) {
 //
 // Fails if the context is derived from the caller's and ended by AfterFunc.
 func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	c, g := s.gated("v")
 	late := 0

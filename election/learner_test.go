@@ -81,7 +81,6 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 // Fails if rpcerr.Refused takes the learner's refusal for a refusal of etcd, or if the end of a
 // watch counts as final.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	// A long timeout: etcd also refuses watches during an election, which a busy machine may cause.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})

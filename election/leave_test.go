@@ -137,7 +137,6 @@ func TestWithdrawARegistrationTwice(t *testing.T) {
 func TestEndOfACampaignThatResignsADrainedTenure(t *testing.T) {
 	for how, reason := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
 			s := newEnv(t)
 			c, g := s.gated("v")
 			s.lead(c).Drain(nil)

@@ -22,8 +22,10 @@ var patience = 2 * etcdtest.Patience
 // env is a test environment with candidates.
 type env struct{ *etcdtest.Env }
 
+// newEnv makes an env on the shared cluster, for a test that then runs in parallel with others.
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	t.Parallel()
 	return &env{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 

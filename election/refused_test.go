@@ -118,7 +118,6 @@ func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, er
 //
 // Fails if internal/rpcerr counts ErrNoSpace as definite.
 func TestRefusedForSpaceIsUnknown(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	c := etcdtest.Start(t, etcdtest.Config{Quota: 4 << 20})
 	s.Client, s.Admin = c.Client(t), c.Client(t)

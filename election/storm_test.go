@@ -39,7 +39,6 @@ type storm struct {
 
 // storms runs rounds for a second or, with STORM=seconds, longer.
 func storms(t *testing.T, round func(s *storm)) {
-	t.Parallel()
 	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("STORM"), "1"))
 	require.NoError(t, err)
 	e := newEnv(t)

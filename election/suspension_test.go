@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -88,7 +89,7 @@ type suspendable struct {
 	ended  chan election.EndedEvent
 }
 
-func newSuspendable(t *testing.T) (*suspendable, *election.Leadership) {
+func newSuspendable(t *testing.T, changes ...electiontest.Change) (*suspendable, *election.Leadership) {
 	t.Helper()
 	s := &suspendable{clock: etcdtest.NewClock()}
 	ended, ending := ending()
@@ -99,8 +100,11 @@ func newSuspendable(t *testing.T) (*suspendable, *election.Leadership) {
 		}
 		return put()
 	}
-	s.Participant = electiontest.Join(t, etcdtest.Shared(t).Client(t), etcdtest.Election(t), beating, tampered(beats),
-		func(l *lease.Config, e *election.Config) { l.Clock = s.clock; ending(e) })
+	s.Participant = electiontest.Join(t, etcdtest.Shared(t).Client(t), etcdtest.Election(t), append(changes, tampered(beats),
+		func(l *lease.Config, e *election.Config) {
+			l.Heartbeat.Timeout, l.Clock = cmp.Or(l.Heartbeat.Timeout, lease.MinHeartbeat), s.clock
+			ending(e)
+		})...)
 	return s, s.Lead(t)
 }
 
@@ -212,46 +216,57 @@ func TestRegisterWhileSuspended(t *testing.T) {
 // Fails if a later stretch counts for a tenure that was over by then.
 func TestRemaining(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
-	cli := cluster.Client(t)
+	cli := etcdtest.Shared(t).Client(t)
 	const slow = time.Second // for a busy machine
-	ended, ending := ending()
-	hooked := func(_ *lease.Config, e *election.Config) { ending(e) }
-	plain := electiontest.Join(t, cli, etcdtest.Election(t), hooked)
+	plain := electiontest.Join(t, cli, etcdtest.Election(t))
 	require.Zero(t, plain.Candidate.Remaining())
 	require.Zero(t, beats(t, cli, plain.Lead(t)), "nothing is sent for heartbeats without them")
 	require.Greater(t, plain.Candidate.Remaining(), slow, "the lease's")
 
-	name := etcdtest.Election(t) + "beats"
-	a := electiontest.Join(t, cli, name, func(l *lease.Config, _ *election.Config) { l.Heartbeat.Timeout = slow }, hooked)
-	l := a.Lead(t)
-	left := a.Candidate.Remaining()
+	acknowledged := make(chan lease.HeartbeatEvent, 999)
+	a, l := newSuspendable(t, func(l *lease.Config, _ *election.Config) {
+		l.Heartbeat.Timeout = slow
+		l.Hooks.Heartbeat = func(e lease.HeartbeatEvent) {
+			if e.Left > 0 {
+				acknowledged <- e
+			}
+		}
+	})
+	remains := a.Candidate.Remaining
+	laterBeats := func() {
+		t.Helper()
+		for len(acknowledged) > 0 {
+			<-acknowledged
+		}
+		a.silent.Store(false)
+		for range 2 {
+			etcdtest.Take(t, acknowledged, "a heartbeat of another stretch")
+		}
+		require.Zero(t, remains(), "what begins later does not count")
+	}
+	left := remains()
 	require.Less(t, left, slow)
 	require.Positive(t, left)
 	time.Sleep(left)
-	require.Positive(t, a.Candidate.Remaining(), "beats add to it")
+	require.Positive(t, remains(), "beats add to it")
 
-	require.NoError(t, cluster.Member(0).Stop())
+	a.silent.Store(true)
 	<-l.Done()
-	require.Zero(t, a.Candidate.Remaining())
+	require.Zero(t, remains())
 	require.Equal(t, election.Status{Token: l.Token(), Suspended: true}, a.Candidate.Status())
-	require.NoError(t, cluster.Member(0).Cont())
-	time.Sleep(slow)
-	require.Zero(t, a.Candidate.Remaining(), "what begins later does not count")
+	laterBeats()
 	next, err := a.Candidate.Await(etcdtest.Context(t))
 	require.NoError(t, err)
-	require.Positive(t, a.Candidate.Remaining())
+	require.Positive(t, remains())
 
 	next.Drain(nil)
-	require.Positive(t, a.Candidate.Remaining(), "the key stands, and beats go on")
-	require.NoError(t, cluster.Member(0).Stop())
-	etcdtest.Eventually(t, func() bool { return a.Candidate.Remaining() == 0 }, "nothing remains")
-	require.NoError(t, cluster.Member(0).Cont())
-	time.Sleep(slow)
-	require.Zero(t, a.Candidate.Remaining(), "what begins later does not count")
+	require.Positive(t, remains(), "the key stands, and beats go on")
+	a.silent.Store(true)
+	etcdtest.Eventually(t, func() bool { return remains() == 0 }, "nothing remains")
+	laterBeats()
 	require.NoError(t, next.Resign(etcdtest.Context(t)))
-	e := etcdtest.Take(t, ended, "the end")
+	e := etcdtest.Take(t, a.ended, "the end")
 	require.True(t, e.Led)
 	require.False(t, e.Drained.IsZero())
-	require.Zero(t, a.Candidate.Remaining())
+	require.Zero(t, remains())
 }

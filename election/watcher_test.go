@@ -121,7 +121,6 @@ func TestWatcherAfterAPause(t *testing.T) {
 
 // A tenure that is suspended has ended for its watches. They do not continue when it does.
 func TestWatcherOfASuspendedTenure(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	a, l := newSuspendable(t)
 	watch := l.Watcher().Watch(s.Ctx, s.data())

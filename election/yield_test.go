@@ -164,7 +164,6 @@ func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (wa
 
 // A candidate that yields repeatedly does not do so as fast as it can: the pauses grow.
 func TestYieldingWithoutEnd(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
