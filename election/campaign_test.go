@@ -149,3 +149,25 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	s.lead(c)
 	require.Equal(t, "by the candidate", s.value(c.Key()))
 }
+
+// After the loss nothing is written, and the error is the same each time, also if the first call
+// comes before the watch has reported the loss.
+func TestProclaimAfterLoss(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("old", func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(s.Client) })
+	l := s.lead(c)
+	s.Remove(c.Key())
+	require.NoError(t, l.Err(), "the watch reports nothing")
+	for range 3 {
+		s.is(l.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed, eldest.ErrNotLeading)
+		require.ErrorIs(t, l.Err(), eldest.ErrDeposed, "what was found ends the tenure")
+	}
+	require.Empty(t, s.Queue())
+
+	l = s.lead(c)
+	s.Remove(c.Key())
+	for range 3 {
+		require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed)
+	}
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+}

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/txn"
 )
 
 // gate is a KV for which a test decides what happens just before a request is sent and just after
@@ -103,4 +104,33 @@ func newDenying(kv clientv3.KV) *denying {
 		return t.Commit(t.Context)
 	})
 	return r
+}
+
+// reading is a call of Ahead.
+type reading = func() (txn.Position, error)
+
+// ordering is an Ordering with functions of a test beside its requests; a nil one is not called.
+type ordering struct {
+	txn.Ordering
+	// enter is called before Enter, and may refuse the request.
+	enter func() error
+	// ahead is called in place of Ahead, which read calls.
+	ahead func(ctx context.Context, at int64, read reading) (txn.Position, error)
+}
+
+func (q ordering) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
+	if q.enter != nil {
+		if err := q.enter(); err != nil {
+			return txn.Position{}, err
+		}
+	}
+	return q.Ordering.Enter(ctx, kv, e)
+}
+
+func (q ordering) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
+	read := func() (txn.Position, error) { return q.Ordering.Ahead(ctx, kv, e, p, at) }
+	if q.ahead == nil {
+		return read()
+	}
+	return q.ahead(ctx, at, read)
 }

@@ -145,7 +145,13 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 	asked := make(chan int64, 99)
 	a := electiontest.Join(t, cli, name, beating)
 	b := electiontest.Join(t, cli, name, beating, func(_ *lease.Config, e *election.Config) {
-		e.Ordering = askedQueue{txn.ByPointer{}, asked}
+		e.Ordering = ordering{
+			Ordering: txn.ByPointer{},
+			ahead: func(_ context.Context, at int64, read reading) (txn.Position, error) {
+				asked <- at
+				return read()
+			},
+		}
 	})
 	la := a.Lead(t)
 	waits := b.Queue(t)
@@ -161,17 +167,6 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 			require.GreaterOrEqual(t, at, resp.Kvs[0].CreateRevision, "a proof of a past revision")
 		}
 	}
-}
-
-// askedQueue reports the revisions at which it was read.
-type askedQueue struct {
-	txn.Ordering
-	at chan int64
-}
-
-func (q askedQueue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
-	q.at <- at
-	return q.Ordering.Ahead(ctx, kv, e, p, at)
 }
 
 // All candidates of a session with heartbeats have one client: in another namespace there might be

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -19,20 +18,6 @@ import (
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
-
-// lagging is an Ordering as seen through a member that has not reached a past revision, or has
-// compacted it.
-type lagging struct {
-	txn.ByCreateRevision
-	err error
-}
-
-func (q lagging) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
-	if at > 0 {
-		return txn.Position{}, q.err
-	}
-	return q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
-}
 
 // If the queue cannot be read at the revision of the predecessor's deletion, its newest state is
 // read at once.
@@ -44,7 +29,15 @@ func TestProofWhereThePastCannotBeRead(t *testing.T) {
 			elder, middle := s.lead(s.candidate("elder")), s.candidate("middle")
 			s.register(middle)
 			c := s.candidate("v", func(cfg *election.Config) {
-				cfg.Ordering = lagging{err: err}
+				cfg.Ordering = ordering{
+					Ordering: txn.ByCreateRevision{},
+					ahead: func(_ context.Context, at int64, read reading) (txn.Position, error) {
+						if at > 0 {
+							return txn.Position{}, err
+						}
+						return read()
+					},
+				}
 				cfg.Backoff = func(attempt int) time.Duration { paused <- attempt; return 0 }
 			})
 			s.register(c)
@@ -76,7 +69,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	})
 	t.Run("the program's own queue", func(t *testing.T) {
 		s := newEnv(t)
-		c := s.candidate("v", by(refusing{}))
+		c := s.candidate("v", by(ordering{Ordering: txn.ByCreateRevision{}, enter: func() error { return eldest.ErrInvalid }}))
 		require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrInvalid)
 		l, err := c.Try(s.Ctx)
 		require.NoError(t, err, "the next one is free")
@@ -100,13 +93,6 @@ func TestRefusalsAreFinal(t *testing.T) {
 		require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), denied)
 		s.queued(1)
 	})
-}
-
-// refusing is an Ordering that refuses permanently.
-type refusing struct{ txn.ByCreateRevision }
-
-func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, error) {
-	return txn.Position{}, eldest.ErrInvalid
 }
 
 // F14: etcd runs out of space. It checks its quota while it applies a write: the write that exceeds

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -187,24 +186,17 @@ func TestTwoRequeuesAreOne(t *testing.T) {
 	}
 }
 
-// once allows one registration.
-type once struct {
-	txn.ByCreateRevision
-	entered atomic.Int32
-}
-
-func (q *once) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
-	if q.entered.Add(1) > 1 {
-		return txn.Position{}, fmt.Errorf("%w: not again", eldest.ErrInvalid)
-	}
-	return q.ByCreateRevision.Enter(ctx, kv, e)
-}
-
 // The new registration is refused permanently: the campaign ends with that error, not queued.
 func TestRequeueWhoseRegistrationIsRefused(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
-	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Ordering = &once{} })
+	var entered atomic.Int32
+	c, waiting, waits := s.waitingFor("v", by(ordering{Ordering: txn.ByCreateRevision{}, enter: func() error {
+		if entered.Add(1) > 1 {
+			return fmt.Errorf("%w: not again", eldest.ErrInvalid)
+		}
+		return nil
+	}}))
 	get(s, waits)
 	_, err := c.Requeue(s.Ctx)
 	require.ErrorContains(t, err, "not again")
@@ -213,40 +205,28 @@ func TestRequeueWhoseRegistrationIsRefused(t *testing.T) {
 	require.Equal(t, election.Status{}, c.Status())
 }
 
-// proving is an Ordering that calls came after the proof of a win has arrived, before it is used.
-type proving struct {
-	txn.ByCreateRevision
-	came atomic.Pointer[func(ctx context.Context)]
-}
-
-func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
-	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
-	if err == nil && next.First() {
-		if came := q.came.Swap(nil); came != nil {
-			(*came)(ctx)
-		}
-	}
-	return next, err
-}
-
 // Requeue is called when the proof of the win has arrived and the win is not decided yet: the
 // candidate requeues, and does not lead with the token that it gave up.
 func TestRequeueWhileTheProofIsOnItsWay(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
-	q := &proving{}
-	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Ordering = q })
-	before := get(s, waits).Token
+	var c *election.Candidate
+	var asked atomic.Bool
 	places := make(chan election.Position, 1)
-	came := func(ctx context.Context) {
-		go func() {
-			place, err := c.Requeue(s.Ctx)
-			assert.NoError(t, err)
-			places <- place
-		}()
-		<-ctx.Done() // it has been called
+	ahead := func(ctx context.Context, _ int64, read reading) (txn.Position, error) {
+		next, err := read()
+		if err == nil && next.First() && asked.CompareAndSwap(false, true) {
+			go func() {
+				place, err := c.Requeue(s.Ctx)
+				assert.NoError(t, err)
+				places <- place
+			}()
+			<-ctx.Done() // it has been called
+		}
+		return next, err
 	}
-	q.came.Store(&came)
+	c, waiting, waits := s.waitingFor("v", by(ordering{Ordering: txn.ByCreateRevision{}, ahead: ahead}))
+	before := get(s, waits).Token
 	require.NoError(t, l.Resign(s.Ctx))
 	won := electiontest.Wins(t, waiting)
 	require.Greater(t, won.Token(), before, "a win with the place that was given up")

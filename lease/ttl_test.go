@@ -3,7 +3,6 @@ package lease
 import (
 	"math"
 	"testing"
-	"testing/quick"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -46,15 +45,6 @@ func TestSecondsRoundUp(t *testing.T) {
 		require.ErrorIs(t, err, eldest.ErrInvalid, "a TTL of %v", ttl)
 		require.ErrorContains(t, err, text)
 	}
-}
-
-func TestSecondsNeverAskForLess(t *testing.T) {
-	require.NoError(t, quick.Check(func(n uint64) bool {
-		ttl := time.Duration(n%uint64(MaxTTL)) + 1
-		got, err := seconds(ttl)
-		granted := time.Duration(got) * time.Second
-		return err == nil && granted >= ttl && granted-ttl < time.Second
-	}, nil))
 }
 
 func TestMargin(t *testing.T) {
