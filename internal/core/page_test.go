@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -82,114 +83,32 @@ func events(k core.Kind) (all []core.Event) {
 	return all
 }
 
+// names returns the different values of results, in their order.
+func names[T interface {
+	cmp.Ordered
+	fmt.Stringer
+}](results []T) (names []string) {
+	slices.Sort(results)
+	for _, r := range slices.Compact(results) {
+		names = append(names, r.String())
+	}
+	return names
+}
+
 // outcomes returns the phases in which a rule can end.
-func outcomes(p core.Phase, k core.Kind) (all []core.Phase) {
+func outcomes(p core.Phase, k core.Kind) []string {
+	var all []core.Phase
 	for _, c := range representatives(p) {
 		for _, e := range events(k) {
 			next, _ := core.Step(c, e)
-			if !slices.Contains(all, next.Phase) {
-				all = append(all, next.Phase)
-			}
+			all = append(all, next.Phase)
 		}
 	}
-	slices.Sort(all)
-	return all
-}
-
-// rows writes the rows of one table, one row for all neighbouring events with the same rule.
-type rows struct {
-	b         *strings.Builder
-	row, last string
-}
-
-func (r *rows) add(event fmt.Stringer, rule string, next []string) {
-	rest := fmt.Sprintf(" | %s | %s |\n", rule, strings.Join(next, ", "))
-	if rest == r.last {
-		r.row += ", " + event.String()
-		return
-	}
-	r.b.WriteString(r.row + r.last)
-	r.row, r.last = "| "+event.String(), rest
-}
-
-func (r *rows) end() { r.b.WriteString(r.row + r.last + "\n") }
-
-func render(t *testing.T) string {
-	var b strings.Builder
-	b.WriteString(`# The states of a candidate, and of a session
-
-This page is generated from the tables in internal/core ([candidates](../internal/core/table.go),
-[sessions](../internal/core/sessiontable.go), [heartbeats](../internal/core/heart.go)) by its test: the code and the page cannot
-differ. Each phase has a rule for each event. A candidate has one key, bound to the lease of its session.
-
-`)
-	for p, rules := range core.Table {
-		p := core.Phase(p)
-		fmt.Fprintf(&b, "## %s\n\n| event | what happens | next phase |\n|---|---|---|\n", p)
-		rows := rows{b: &b}
-		for k, rule := range rules {
-			k := core.Kind(k)
-			require.NotEmpty(t, rule.Text, "%s at %s", k, p)
-			require.NotNil(t, rule.Do, "%s at %s", k, p)
-			var next []string
-			for _, o := range outcomes(p, k) {
-				next = append(next, o.String())
-			}
-			rows.add(k, rule.Text, next)
-		}
-		rows.end()
-	}
-	sessions(t, &b)
-	hearts(t, &b)
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// sessions writes the table of sessions.
-func sessions(t *testing.T, b *strings.Builder) {
-	b.WriteString(`## Sessions
-
-A session is the client's side of one lease. It is at risk while its last renewal has failed. Before any rule applies, each
-event except Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is handled (G3).
-
-`)
-	for stage, rules := range core.SessionTable {
-		stage := core.Stage(stage)
-		fmt.Fprintf(b, "### %s\n\n| event | what happens | next stage |\n|---|---|---|\n", stage)
-		rows := rows{b: b}
-		for k, rule := range rules {
-			k := core.SessionKind(k)
-			require.NotEmpty(t, rule.Text, "%s at %s", k, stage)
-			require.NotNil(t, rule.Do, "%s at %s", k, stage)
-			rows.add(k, rule.Text, sessionOutcomes(stage, k))
-		}
-		rows.end()
-	}
-}
-
-// hearts writes the table of heartbeats.
-func hearts(t *testing.T, b *strings.Builder) {
-	b.WriteString(`## Heartbeats
-
-A session with heartbeats sends them while one of its candidates leads, proves that it does, or keeps the key with which it led. Before
-any rule applies, a stretch whose deadline has passed ends, and the candidates that lead are suspended. After it, a heartbeat is sent if one is due.
-
-`)
-	for pulse, rules := range core.HeartTable {
-		pulse := core.Pulse(pulse)
-		fmt.Fprintf(b, "### %s\n\n| event | what happens | next |\n|---|---|---|\n", pulse)
-		rows := rows{b: b}
-		for k, rule := range rules {
-			k := core.HeartKind(k)
-			require.NotEmpty(t, rule.Text, "%s at %s", k, pulse)
-			require.NotNil(t, rule.Do, "%s at %s", k, pulse)
-			rows.add(k, rule.Text, heartOutcomes(pulse, k))
-		}
-		rows.end()
-	}
+	return names(all)
 }
 
 // heartOutcomes returns the pulses in which a rule can end.
-func heartOutcomes(pulse core.Pulse, k core.HeartKind) (names []string) {
+func heartOutcomes(pulse core.Pulse, k core.HeartKind) []string {
 	var all []core.Pulse
 	for _, tried := range []bool{false, true} {
 		for _, sent := range []time.Duration{0, 9 * s} {
@@ -198,15 +117,11 @@ func heartOutcomes(pulse core.Pulse, k core.HeartKind) (names []string) {
 			all = append(all, next.Pulse)
 		}
 	}
-	slices.Sort(all)
-	for _, o := range slices.Compact(all) {
-		names = append(names, o.String())
-	}
-	return names
+	return names(all)
 }
 
 // sessionOutcomes returns the stages in which a rule can end, before the deadline.
-func sessionOutcomes(stage core.Stage, k core.SessionKind) (names []string) {
+func sessionOutcomes(stage core.Stage, k core.SessionKind) []string {
 	var all []core.Stage
 	for _, c := range []core.Session{
 		{Stage: stage, Next: 50 * s, Asked: 50 * s, Timeout: s},
@@ -223,9 +138,70 @@ func sessionOutcomes(stage core.Stage, k core.SessionKind) (names []string) {
 			}
 		}
 	}
-	slices.Sort(all)
-	for _, o := range slices.Compact(all) {
-		names = append(names, o.String())
+	return names(all)
+}
+
+// text is docs/states.md while it is written.
+type text struct {
+	*testing.T
+	strings.Builder
+}
+
+// table writes the rules of one state, one row for all neighbouring events with the same rule. rule
+// returns the text and the function of the rule for an event, and the states in which it can end.
+func (w *text) table(level string, state fmt.Stringer, next string, events int, rule func(k int) (event fmt.Stringer, text string, do any, ends []string)) {
+	fmt.Fprintf(w, "%s %s\n\n| event | what happens | %s |\n|---|---|---|\n", level, state, next)
+	row, last := "", ""
+	for k := range events {
+		event, text, do, ends := rule(k)
+		require.NotEmpty(w, text, "%s at %s", event, state)
+		require.NotNil(w, do, "%s at %s", event, state)
+		rest := fmt.Sprintf(" | %s | %s |\n", text, strings.Join(ends, ", "))
+		if rest == last {
+			row += ", " + event.String()
+			continue
+		}
+		w.WriteString(row + last)
+		row, last = "| "+event.String(), rest
 	}
-	return names
+	w.WriteString(row + last + "\n")
+}
+
+func render(t *testing.T) string {
+	w := &text{T: t}
+	w.WriteString(`# The states of a candidate, and of a session
+
+This page is generated from the tables in internal/core ([candidates](../internal/core/table.go),
+[sessions](../internal/core/sessiontable.go), [heartbeats](../internal/core/heart.go)) by its test: the code and the page cannot
+differ. Each phase has a rule for each event. A candidate has one key, bound to the lease of its session.
+
+`)
+	for p, rules := range core.Table {
+		w.table("##", core.Phase(p), "next phase", len(rules), func(k int) (fmt.Stringer, string, any, []string) {
+			return core.Kind(k), rules[k].Text, rules[k].Do, outcomes(core.Phase(p), core.Kind(k))
+		})
+	}
+	w.WriteString(`## Sessions
+
+A session is the client's side of one lease. It is at risk while its last renewal has failed. Before any rule applies, each
+event except Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is handled (G3).
+
+`)
+	for stage, rules := range core.SessionTable {
+		w.table("###", core.Stage(stage), "next stage", len(rules), func(k int) (fmt.Stringer, string, any, []string) {
+			return core.SessionKind(k), rules[k].Text, rules[k].Do, sessionOutcomes(core.Stage(stage), core.SessionKind(k))
+		})
+	}
+	w.WriteString(`## Heartbeats
+
+A session with heartbeats sends them while one of its candidates leads, proves that it does, or keeps the key with which it led. Before
+any rule applies, a stretch whose deadline has passed ends, and the candidates that lead are suspended. After it, a heartbeat is sent if one is due.
+
+`)
+	for pulse, rules := range core.HeartTable {
+		w.table("###", core.Pulse(pulse), "next", len(rules), func(k int) (fmt.Stringer, string, any, []string) {
+			return core.HeartKind(k), rules[k].Text, rules[k].Do, heartOutcomes(core.Pulse(pulse), core.HeartKind(k))
+		})
+	}
+	return strings.TrimSuffix(w.String(), "\n")
 }
