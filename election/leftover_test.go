@@ -39,58 +39,6 @@ func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	require.Equal(t, "after", s.value(c.Key()))
 }
 
-// resignedInVain returns a candidate whose tenure has ended while its key still exists, because
-// etcd refused to remove it. Its background clean-up pauses for an hour.
-func (s *env) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
-	s.T.Helper()
-	c := s.candidate("v", on(s.session(s.Admin)), func(cfg *election.Config) {
-		cfg.KV, cfg.Backoff = kv, func(int) time.Duration { return time.Hour }
-	})
-	l := s.lead(c)
-	r.now.Store(true)
-	require.ErrorIs(s.T, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
-	r.now.Store(false)
-	require.Equal(s.T, []string{c.Key()}, s.Queue())
-	return c, l
-}
-
-// G2 and G4: the key of an earlier tenure still exists when the candidate campaigns again. If it
-// were adopted, the old token would be valid again, and with it the guarded writes of the first
-// tenure that are still on their way.
-//
-// Two rules prevent that: nothing is registered before the old key is deleted, and a key with a
-// doomed token is not adopted.
-func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
-	s := newEnv(t)
-	r := newDenying(s.Client)
-	c, first := s.resignedInVain(r, r)
-	second := s.lead(c)
-	require.Greater(t, second.Token(), first.Token(), "the token of an earlier life")
-	require.Equal(t, []string{c.Key()}, s.Queue())
-
-	late := txn.Guard{Election: s.Election, Key: first.Key(), Token: first.Token()}
-	require.ErrorIs(t, etcdtest.Err(late.KV(s.Admin).Put(s.Ctx, t.Name(), "of the first tenure")), eldest.ErrDeposed)
-	require.NoError(t, second.Err())
-}
-
-// G8: the campaign's context ends when that old key is about to be removed. There is no candidate
-// then, so the key is removed in the background.
-//
-// Fails if the background clean-up only handles registrations of unknown outcome.
-func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
-	s := newEnv(t)
-	r := newDenying(s.Client)
-	g := newGate(r)
-	c, _ := s.resignedInVain(r, g)
-	ctx, cancel := context.WithCancel(s.Ctx)
-	given := make(chan struct{})
-	g.on(func(context.Context) error { cancel(); <-given; return nil }, nil) // the removal
-	_, err := c.Campaign(ctx)
-	close(given)
-	require.ErrorIs(t, err, context.Canceled)
-	s.queued(0)
-}
-
 // leavesItsKey has a candidate lead whose key etcd then refuses to remove: for Resign, for Close,
 // and in the background.
 func (s *env) leavesItsKey(r *denying, session *lease.Session) (*election.Candidate, *election.Leadership) {
