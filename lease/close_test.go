@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,10 +20,8 @@ import (
 
 // TestCloseRevokes: the context ends first, then the revocation is sent, once.
 func TestCloseRevokes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		var session *lease.Session
-		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
 		s.revoke = []reply{func(context.Context) (int64, error) {
 			if session.Err() == nil {
 				return 0, errors.New("revoked while the context lives")
@@ -57,9 +56,8 @@ func TestCloseRevokes(t *testing.T) {
 // TestRegression6CloseDeadThenLive: with a context that has ended Close returns its error, and the
 // lease is revoked in the background; with a live context Close waits for that.
 func TestRegression6CloseDeadThenLive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{ok(10)}, []reply{late(500*time.Millisecond, ok(0))}
+	play(t, func(t *testing.T, s *server) {
+		s.revoke = []reply{late(500*time.Millisecond, ok(0))}
 		session := open(t, s.config(0))
 		cause := errors.New("no time")
 		dead, cancel := context.WithCancelCause(context.Background())
@@ -96,9 +94,8 @@ func TestRevocation(t *testing.T) {
 		"closed client": {[]reply{fail(context.Canceled)}, eldest.ErrClosed, expires, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.grant, s.revoke = []reply{ok(10)}, tc.script
+			play(t, func(t *testing.T, s *server) {
+				s.revoke = tc.script
 				session := open(t, s.config(0))
 				for range 2 {
 					err := session.Close(context.Background())
@@ -123,9 +120,7 @@ func TestRevocation(t *testing.T) {
 // TestCloseDuringARenewal: the renewal in progress is cancelled, its reply is ignored, and the
 // revocation is sent after it.
 func TestCloseDuringARenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
 		renewing := make(chan struct{})
 		s.renew = []reply{func(ctx context.Context) (int64, error) {
 			close(renewing)
@@ -148,9 +143,8 @@ func TestCloseDuringARenewal(t *testing.T) {
 // TestLossRevokes: a session that was lost at the deadline revokes its lease, in case etcd is
 // available after all, so that the successor waits for a shorter time.
 func TestLossRevokes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{fail(errAway)}, []reply{fail(errAway), ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew, s.revoke = []reply{fail(errAway)}, []reply{fail(errAway), ok(0)}
 		session := open(t, s.config(0))
 		<-session.Done()
 		time.Sleep(time.Second)
@@ -176,9 +170,8 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 		"too late":  {late(time.Second, ok(0)), false}, // and Close does not wait for it
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{tc.revoke}
+			play(t, func(t *testing.T, s *server) {
+				s.revoke = []reply{tc.revoke}
 				session := open(t, s.config(0))
 				require.Error(t, session.Close(etcdtest.ContextFor(t, 500*time.Millisecond)))
 				session.Abandon()
@@ -201,10 +194,8 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 //
 // Fails if the revocation is recorded only when it is sent.
 func TestResumeJustBeforeTheRevocation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		renewing, let := make(chan struct{}), make(chan struct{})
-		s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 		s.renew = []reply{func(context.Context) (int64, error) {
 			close(renewing)
 			<-let // the goroutine was stopped here
@@ -229,9 +220,8 @@ func TestResumeJustBeforeTheRevocation(t *testing.T) {
 // TestSharedLeaseIsLeftAlone: a lease that one of several sessions has lost may be renewed by
 // another; only Close revokes it.
 func TestSharedLeaseIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{fail(errAway)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{fail(errAway)}
 		cfg := s.config(0)
 		cfg.Shared = true
 		session := open(t, cfg)
@@ -241,7 +231,6 @@ func TestSharedLeaseIsLeftAlone(t *testing.T) {
 		require.Empty(t, s.requests("revoke"))
 
 		s = newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		cfg = s.config(0)
 		cfg.Shared = true
 		require.NoError(t, open(t, cfg).Close(t.Context()))
@@ -250,9 +239,7 @@ func TestSharedLeaseIsLeftAlone(t *testing.T) {
 }
 
 func TestAbandonSendsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
+	play(t, func(t *testing.T, s *server) {
 		var r record
 		cfg := s.config(0)
 		cfg.Hooks = r.hooks()
@@ -274,12 +261,9 @@ func TestAbandonSendsNothing(t *testing.T) {
 
 // TestSessionConcurrentSafe calls all methods concurrently, while renewals fail and succeed.
 func TestSessionConcurrentSafe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{ok(2)}, []reply{ok(0)}
-		for range 50 {
-			s.renew = append(s.renew, ok(2), fail(errAway), ok(3))
-		}
+	play(t, func(t *testing.T, s *server) {
+		s.grant = []reply{ok(2)}
+		s.renew = slices.Repeat([]reply{ok(2), fail(errAway), ok(3)}, 50)
 		var r record
 		cfg := s.config(0)
 		cfg.Hooks = r.hooks()
@@ -322,9 +306,7 @@ func TestSessionConcurrentSafe(t *testing.T) {
 // TestForfeitIsALoss: a session that its owner forfeits before the deadline has the state, error
 // and hooks of a lost session.
 func TestForfeitIsALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
 		cfg := s.config(0)
 		told := make(chan error, 2)
 		cfg.Hooks.Lost = func(e lease.LostEvent) { told <- e.Cause }

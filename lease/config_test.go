@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +15,7 @@ func TestAskedTTL(t *testing.T) {
 	for wanted, asked := range map[time.Duration]int64{
 		0: 10, 1: 1, 900 * time.Millisecond: 1, time.Second: 1, 1900 * time.Millisecond: 2, time.Minute: 60, lease.MaxTTL: 86400,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newServer()
+		play(t, func(t *testing.T, s *server) {
 			s.grant = []reply{ok(asked + 3)}
 			session := open(t, s.config(wanted))
 			require.Equal(t, asked, s.requests("grant")[0].ttl, wanted)
@@ -30,7 +28,6 @@ func TestAskedTTL(t *testing.T) {
 // TestDefaults: a Config with only the lease works, with a clock that is not virtual.
 func TestDefaults(t *testing.T) {
 	s := newServer()
-	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 	session := open(t, lease.Config{Lease: s})
 	require.Equal(t, leaseID, session.ID())
 	require.Equal(t, lease.DefaultTTL, session.TTL())

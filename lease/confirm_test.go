@@ -81,7 +81,6 @@ func TestRenewalsNeedAMajority(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &members{server: newServer(), term: tc.term, answers: tc.answers}
-				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 				cfg := s.config(10 * time.Second)
 				cfg.Lease = way(s)
 				session := open(t, cfg)
@@ -106,7 +105,6 @@ func TestRenewalsNeedAMajority(t *testing.T) {
 func TestResumeNeedsAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &members{server: newServer(), term: 7, answers: []majorityAnswer{isTerm(8)}}
-		s.renew, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
 		cfg.Lease = way(s)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Millisecond) // between two attempts, which are 100 ms apart
@@ -119,7 +117,6 @@ func TestResumeNeedsAMajority(t *testing.T) {
 // sets a Majority or Unconfirmed.
 func TestConfirmationIsRequired(t *testing.T) {
 	s := newServer()
-	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 	parts := clientv3.NewCtxClient(t.Context())
 	parts.Lease = s
 	namespaced := namespace.NewLease(s, "teams/a/")
@@ -153,7 +150,6 @@ func TestConfirmationIsRequired(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &members{server: newServer(), term: 7}
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
 		cfg.Lease, cfg.Majority = way(s), lease.Unconfirmed{}
 		session := open(t, cfg)

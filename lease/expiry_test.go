@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,13 +43,9 @@ func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("TTL %d s, margin %v, delays %v and %v, renewed %d times", tc.ttl, tc.margin, tc.grant, tc.renews, renewals), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newServer()
-					s.grant, s.revoke = []reply{late(tc.grant, ok(tc.ttl))}, []reply{ok(0)}
-					for range renewals {
-						s.renew = append(s.renew, late(tc.renews, ok(tc.ttl)))
-					}
-					s.renew = append(s.renew, hole)
+				play(t, func(t *testing.T, s *server) {
+					s.grant = []reply{late(tc.grant, ok(tc.ttl))}
+					s.renew = append(slices.Repeat([]reply{late(tc.renews, ok(tc.ttl))}, renewals), hole)
 					cfg := s.config(time.Duration(tc.ttl) * time.Second)
 					cfg.Margin = tc.margin
 					cfg.Renewal = func(granted time.Duration) lease.Renewal {
@@ -84,10 +81,9 @@ func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 func TestRegression10StaleReply(t *testing.T) {
 	for name, look := range map[string]bool{"Holds is asked first": true, "the reply is read first": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, clock := newServer(), etcdtest.NewClock()
+			play(t, func(t *testing.T, s *server) {
+				clock := etcdtest.NewClock()
 				waiting, arrived := make(chan struct{}), make(chan struct{})
-				s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 				s.renew = []reply{func(context.Context) (int64, error) {
 					close(waiting)
 					<-arrived
@@ -121,9 +117,8 @@ func TestRegression10StaleReply(t *testing.T) {
 // TestSuspendWithoutUse: without any call the session detects the loss by itself, at the next
 // renewal at the latest, and the reply to that renewal does not revive it.
 func TestSuspendWithoutUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), etcdtest.NewClock()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		clock := etcdtest.NewClock()
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
@@ -139,9 +134,8 @@ func TestSuspendWithoutUse(t *testing.T) {
 
 // TestShortSuspend: a suspend that ends before the deadline has no effect but the passed time.
 func TestShortSuspend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), etcdtest.NewClock()
-		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
+	play(t, func(t *testing.T, s *server) {
+		clock := etcdtest.NewClock()
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
@@ -157,9 +151,9 @@ func TestShortSuspend(t *testing.T) {
 // TestClockSlowerThanTimers: a deadline timer that fires early, by the session's clock, ends
 // nothing and is set again.
 func TestClockSlowerThanTimers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), etcdtest.NewClock()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		clock := etcdtest.NewClock()
+		s.renew = []reply{hole}
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
@@ -181,9 +175,8 @@ func TestLookSetsTheTimerRight(t *testing.T) {
 		"err":    func(s *lease.Session) { _ = s.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
+			play(t, func(t *testing.T, s *server) {
+				s.renew = []reply{hole}
 				cfg := s.config(0)
 				clock := etcdtest.NewClock()
 				cfg.Clock = clock

@@ -15,9 +15,7 @@ import (
 // TestRegression33HookThatBlocks: a hook that does not return prevents no renewal and no report of
 // a loss.
 func TestRegression33HookThatBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
 		release := make(chan struct{})
 		calls := 0
 		cfg := s.config(0)
@@ -39,9 +37,8 @@ func TestRegression33HookThatBlocks(t *testing.T) {
 
 // TestHookUsesTheSession: a hook may call the session, because no lock is held.
 func TestHookUsesTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10), fail(errAway), ok(10), ok(0)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{ok(10), fail(errAway), ok(10), ok(0)}
 		var session *lease.Session
 		var seen []lease.State
 		use := func() {
@@ -69,9 +66,7 @@ func TestHookUsesTheSession(t *testing.T) {
 // TestDroppedCallsAreCounted: behind a hook that blocks a thousand calls wait; Dropped returns the
 // number of further ones, also while the hook blocks.
 func TestDroppedCallsAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
 		release := make(chan struct{})
 		cfg := s.config(0)
 		cfg.Hooks.Opened = func(lease.OpenedEvent) { <-release }

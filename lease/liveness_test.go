@@ -17,9 +17,8 @@ import (
 // cause, and no other session is opened or resumed until the application calls Beat.
 func TestRegression36StuckApplication(t *testing.T) {
 	const within, ttl = 300 * time.Millisecond, time.Second
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(1)}, []reply{ok(1)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.grant, s.renew = []reply{ok(1)}, []reply{ok(1)}
 		var r record
 		pulse := lease.NewLivenessOn(lease.Monotonic(), within)
 		cfg := s.config(ttl)
@@ -57,8 +56,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 // An application that calls Beat again before the deadline keeps its lease.
 func TestLivenessRecovers(t *testing.T) {
 	const within, ttl = 200 * time.Millisecond, 2 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		s.grant, s.renew = []reply{ok(2)}, []reply{ok(2)}
 		var r record
 		pulse := lease.NewLivenessOn(lease.Monotonic(), within)
@@ -78,8 +76,7 @@ func TestLivenessRecovers(t *testing.T) {
 }
 
 func TestLivenessThatNeverLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		cfg := s.config(time.Second)
 		for _, within := range []time.Duration{0, -time.Second} {
 			cfg.Liveness = lease.NewLiveness(within)

@@ -62,8 +62,7 @@ func TestOpenAfterFailures(t *testing.T) {
 	} {
 		for op, open := range openers {
 			t.Run(op+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newServer()
+				play(t, func(t *testing.T, s *server) {
 					ctx, cancel := context.WithTimeoutCause(t.Context(), tc.limit, enough)
 					defer cancel()
 					session, err := open(ctx, s, tc.script)
@@ -108,9 +107,8 @@ func TestServerGrantsNothing(t *testing.T) {
 // TestRegression19Resume: a live lease is taken over with its own TTL, counted from the renewal;
 // for a lease that no longer exists Resume fails at once.
 func TestRegression19Resume(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.renew, s.revoke = []reply{late(time.Second, ok(30))}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{late(time.Second, ok(30))}
 		session, err := lease.Resume(t.Context(), s.config(5*time.Second), leaseID)
 		require.NoError(t, err)
 		require.Equal(t, leaseID, session.ID())

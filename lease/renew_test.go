@@ -21,7 +21,6 @@ func TestHeldForFiveTTLs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
 		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		var r record
 		cfg := s.config(ttl)
 		cfg.Hooks = r.hooks()
@@ -65,8 +64,7 @@ func TestHeldForFiveTTLs(t *testing.T) {
 // TestGrantedTTLCounts: intervals and deadline follow from the granted TTL, not from the requested
 // one.
 func TestGrantedTTLCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		s.grant, s.renew = []reply{ok(8)}, []reply{ok(8)}
 		session := open(t, s.config(time.Second))
 		require.Equal(t, 8*time.Second, session.TTL())
@@ -82,9 +80,8 @@ func TestGrantedTTLCounts(t *testing.T) {
 
 // TestChangedTTLChangesTheRhythm: the TTL is raised, and lowered again.
 func TestChangedTTLChangesTheRhythm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew = []reply{ok(10)}, []reply{ok(40), ok(40), ok(4), ok(4)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{ok(40), ok(40), ok(4), ok(4)}
 		var asked []time.Duration
 		cfg := s.config(10 * time.Second)
 		cfg.Renewal = func(granted time.Duration) lease.Renewal {
@@ -117,9 +114,8 @@ func TestChangedTTLChangesTheRhythm(t *testing.T) {
 // TestTTLThatDoesNotFit: if a server lowers the TTL below what the configured intervals allow, the
 // session ends.
 func TestTTLThatDoesNotFit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(2)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{ok(2)}
 		cfg := s.config(10 * time.Second)
 		cfg.Margin = 3 * time.Second
 		session := open(t, cfg)
@@ -134,9 +130,8 @@ func TestTTLThatDoesNotFit(t *testing.T) {
 // that TTL, nothing is certain. (With the old and longer deadline the session would count on a
 // lease that the server has expired.)
 func TestLowerTTLInALateReply(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(20)}, []reply{late(3*time.Second, ok(2))}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.grant, s.renew = []reply{ok(20)}, []reply{late(3*time.Second, ok(2))}
 		cfg := s.config(20 * time.Second)
 		cfg.Renewal = func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 4, Timeout: 5 * time.Second}
@@ -170,9 +165,8 @@ func TestLeaseGone(t *testing.T) {
 	}
 	for name, script := range scripts {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.grant, s.renew = []reply{ok(10)}, script
+			play(t, func(t *testing.T, s *server) {
+				s.renew = script
 				session := open(t, s.config(10*time.Second))
 				<-session.Done()
 				renewals := s.requests("renew")
@@ -199,7 +193,7 @@ func TestRegression28NormalRhythmAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl, ttls = 10 * time.Second, 5
 		s := newServer()
-		s.grant, s.renew = []reply{ok(10)}, []reply{fail(errAway), ok(10)}
+		s.renew = []reply{fail(errAway), ok(10)}
 		session := open(t, s.config(ttl))
 		defer session.Abandon()
 		time.Sleep(ttls * ttl)
@@ -221,7 +215,7 @@ func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second / 12
 		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10), hole, hole, fail(errAway), ok(10), fail(errAway), hole}, []reply{ok(0)}
+		s.renew = []reply{ok(10), hole, hole, fail(errAway), ok(10), fail(errAway), hole}
 		var r record
 		cfg := s.config(10 * time.Second)
 		cfg.Hooks = r.hooks()
@@ -259,9 +253,8 @@ func TestStates(t *testing.T) {
 
 // TestAtRiskAsStatus: the state as Status returns it, not as the hooks report it.
 func TestAtRiskAsStatus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.renew = []reply{ok(10)}, []reply{fail(errAway)}
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{fail(errAway)}
 		session := open(t, s.config(10*time.Second))
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()

@@ -14,8 +14,7 @@ import (
 // it, before the session exists and after it has ended.
 func TestRegression60FailedAttemptsAreReported(t *testing.T) {
 	eachRetry := []lease.RetryingEvent{{Attempt: 1, Err: errAway}, {Attempt: 2, Err: errAway}, {Attempt: 3, Err: errAway}}
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	play(t, func(t *testing.T, s *server) {
 		failing := []reply{fail(errAway), fail(errAway), fail(errAway), ok(10)}
 		s.grant, s.renew, s.revoke = failing, failing, failing
 		begun := time.Now()
@@ -47,9 +46,8 @@ func TestRegression60FailedAttemptsAreReported(t *testing.T) {
 
 // TestRegression60HookThatBlocksAttempts: opening continues while the hook blocks.
 func TestRegression60HookThatBlocksAttempts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant, s.revoke = []reply{fail(errAway), fail(errAway), ok(10)}, []reply{ok(0)}
+	play(t, func(t *testing.T, s *server) {
+		s.grant = []reply{fail(errAway), fail(errAway), ok(10)}
 		release, told := make(chan struct{}), make(chan lease.RetryingEvent, 2)
 		cfg := s.config(0)
 		cfg.Hooks.Retrying = func(e lease.RetryingEvent) {

@@ -56,7 +56,6 @@ func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 		var sessions []*lease.Session
 		for seed := range uint64(100) {
 			s := &threeMembers{server: newServer(), draw: rand.New(rand.NewPCG(seed, 0))}
-			s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 			cfg := s.config(10 * time.Second)
 			cfg.Lease = way(s)
 			sessions = append(sessions, open(t, cfg))
