@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -142,7 +140,3 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	next := electiontest.Wins(t, won)
 	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.Token() })
 }
-
-// errReset is the error by which gRPC reports that a proxy between client and etcd has closed a
-// stream. The error of a closed client has the same code.
-var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
