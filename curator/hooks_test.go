@@ -1,8 +1,10 @@
 package curator
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -146,18 +148,20 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		late(t, newListened(t, "n"), RefusalNoLeader)
 	})
 	t.Run("unreachable", func(t *testing.T) {
-		n := newListened(t, "n", waits(time.Second))
+		var log bytes.Buffer
+		n := newListened(t, "n", waits(time.Second), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		n.followsAt(etcdtest.Nowhere(t))
 		for range 2 { // before the method is known to be unary, and after
-			requireRetry(t, n.call(""))
+			n.untouched("refused")
 			e := n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 			require.Positive(t, e.Attempts)
 			require.GreaterOrEqual(t, e.Waited, 500*time.Millisecond)
 			late(t, n, RefusalUnreachable)
 			n.router.Now().Peer.unary.Store(unaryMethod, nil)
 		}
+		require.Equal(t, 1, strings.Count(log.String(), "the leader cannot be reached"), "said once")
 		n.followsAt("no address:\x00")
-		requireRetry(t, n.call(""))
+		n.untouched("cannot be dialled")
 		n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 	})
 	t.Run("connection lost", func(t *testing.T) {
