@@ -26,24 +26,32 @@ func TestRequirement47OneHop(t *testing.T) {
 	// A node that receives a call for a tenure newer than its status may have won that tenure
 	// itself. The call waits for it, but not for long.
 	soonOver := waits(500 * time.Millisecond) // a connection is made before that, also on a busy machine
-	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
-	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at a and at b
-		a.follows(b, tokens[0])
-		b.follows(a, tokens[1])
-		begun := time.Now()
-		unary, streams := []<-chan error{a.ask(""), b.ask("")}, []*flow{a.open(bidiMethod), b.open(bidiMethod)}
-		for i := range unary {
-			err := etcdtest.Take(t, unary[i], "the answer")
-			require.True(t, requireRetry(t, err).GetNothingApplied())
-			require.ErrorContains(t, err, "which follows node")
-			requireRetry(t, streams[i].end())
+	var came atomic.Int64
+	var nodes []*node
+	for _, id := range []string{"a", "b", "c", "d"} {
+		n := newNode(t, id, soonOver, counted(&came))
+		n.once()
+		nodes = append(nodes, n)
+	}
+	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at one and at the other
+		for i, n := range nodes {
+			n.follows(nodes[i^1], tokens[i%2])
 		}
+		begun := time.Now()
+		unary, streams := []<-chan error{nodes[0].ask(""), nodes[1].ask("")}, []*flow{nodes[2].open(bidiMethod), nodes[3].open(bidiMethod)}
+		for i := range unary {
+			for _, err := range []error{etcdtest.Take(t, unary[i], "the answer"), streams[i].end()} {
+				require.True(t, requireRetry(t, err).GetNothingApplied())
+				require.ErrorContains(t, err, "which follows node")
+			}
+		}
+		require.EqualValues(t, 8, came.Swap(0), "four calls, and one hop of each")
 		require.Less(t, time.Since(begun), DefaultWait, "somebody waited")
 	}
-	c, other := newNode(t, "c", soonOver), newNode(t, "other")
-	other.address = c.address
-	c.follows(other, 7)
-	c.untouched("which follows node")
+	n, other := newNode(t, "n", soonOver), newNode(t, "other")
+	other.address = n.address
+	n.follows(other, 7)
+	n.untouched("which follows node")
 }
 
 // A forwarded call is served in the tenure that it was meant for, or not at all.
@@ -287,20 +295,18 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 func TestCallOutlastsThePatience(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
-	pause := func() { time.Sleep(3 * wait) }
 	s := &script{unary: func(_ context.Context, in *message) (*message, error) {
-		pause()
+		time.Sleep(3 * wait)
 		return in, nil
 	}, stream: echoes}
 	everywhere(t, s, func(t *testing.T, n, _ *node) {
 		unary, stream := n.ask("hello"), n.open(bidiMethod)
 		stream.send("first")
 		stream.expect("first")
-		pause()
+		require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 		stream.send("second")
 		stream.expect("second")
 		stream.closes()
-		require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 	}, waits(wait))
 }
 
