@@ -44,7 +44,7 @@ func serve(t testing.TB, q *queue, id, publishes string) *served {
 			Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
-		Listeners: []curator.Listener{{Listener: listener}},
+		Listeners: []curator.Listener{{Listener: listener}}, Wait: 100 * time.Millisecond,
 		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	})
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	listeners := map[string]*node{"far": newNode(t, "far"), "nowhere": newNode(t, "nowhere")}
 	endpoints := map[string]string{"far": listeners["far"].address, "nowhere": listeners["nowhere"].address}
-	nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{first.address}, Endpoints: endpoints})
+	nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{first.address}, Endpoints: endpoints, Timeout: 500 * time.Millisecond})
 	open("nodes", nodes, err)
 	etcd, err := resolver.FromEtcd(resolver.EtcdConfig{KV: q.admin, Watcher: q.admin, Endpoints: endpoints})
 	open("etcd", etcd, err)
