@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -160,7 +159,7 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 		_, err := cfg.withDefaults()
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 		require.ErrorContains(t, err, "plain text")
-		_, err = dialer(cfg, &sync.WaitGroup{})(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
+		_, err = (&Curator{cfg: cfg}).dial(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
 		require.Error(t, err, "a connection in plain text")
 	}
 	cfg.PeerOptions = []grpc.DialOption{unrelated, grpc.WithTransportCredentials(insecure.NewCredentials())}

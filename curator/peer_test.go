@@ -227,17 +227,16 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	p := follower.router.Now().Peer
-	p.watch = func(p *peer, _ *link) { go p.abort(errors.New("the leader did not answer")) }
 	for range 100 {
-		conn, err := p.take("a caller")
-		require.NoError(t, err)
-		require.NotNil(t, conn, "neither a connection nor an error")
-		etcdtest.Take(t, conn.link.calls.Context().Done(), "the end of the connection")
-		require.ErrorContains(t, conn.link.calls.Cause(), "did not answer")
-		conn.done()
+		aborted := asking(func() error { p.abort(errors.New("the leader did not answer")); return nil })
+		if conn, err := p.take("a caller"); err != nil {
+			require.ErrorIs(t, err, errNotBegun)
+		} else {
+			conn.done()
+		}
+		require.NoError(t, <-aborted)
 	}
 	require.Empty(t, p.shares)
-	p.watch = func(*peer, *link) {}
 	follower.answers("hello")
 	require.EqualValues(t, 1, leader.calls.Load())
 }

@@ -45,7 +45,7 @@ func serve(t testing.TB, q *queue, id, publishes string) *served {
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
 		Listeners: []curator.Listener{{Listener: listener}}, Wait: 100 * time.Millisecond,
-		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
