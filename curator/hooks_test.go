@@ -128,6 +128,7 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 // The event has the reason for which a node answers in the service's place, at the node that the
 // caller called, also if the leader has refused.
 func TestHooksOfRefusedCalls(t *testing.T) {
+	t.Parallel()
 	ending, began := waiting()
 	short := waits(50 * time.Millisecond)
 	// late is a call with a deadline that passes.
@@ -149,13 +150,13 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	})
 	t.Run("unreachable", func(t *testing.T) {
 		var log bytes.Buffer
-		n := newListened(t, "n", waits(time.Second), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		n := newListened(t, "n", waits(500*time.Millisecond), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		n.followsAt(etcdtest.Nowhere(t))
 		for range 2 { // before the method is known to be unary, and after
 			n.untouched("refused")
 			e := n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 			require.Positive(t, e.Attempts)
-			require.GreaterOrEqual(t, e.Waited, 500*time.Millisecond)
+			require.GreaterOrEqual(t, e.Waited, 250*time.Millisecond)
 			late(t, n, RefusalUnreachable)
 			n.router.Now().Peer.unary.Store(unaryMethod, nil)
 		}
