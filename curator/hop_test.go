@@ -144,8 +144,6 @@ func TestPeerCredentials(t *testing.T) {
 // If the listener uses TLS, and there are no credentials for the hop, no call is sent in plain
 // text, with any other options: New refuses that, and no leader would be dialled. Credentials in
 // PeerOptions are used if there is no PeerCredentials.
-//
-// Fails when any option of a connection counts as credentials.
 func TestNoPlainTextBesideTLS(t *testing.T) {
 	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
 	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})

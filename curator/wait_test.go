@@ -178,8 +178,6 @@ func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error 
 
 // Row 63: the number of calls that wait for a leader or for a connection to one is bounded: a further call is
 // refused at once, and can be sent again. Of two callers one cannot keep the other out.
-//
-// Fails when calls wait without a bound: a hundred calls of 3 MiB held 354 MiB.
 func TestRow63WaitingIsBounded(t *testing.T) {
 	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
 	other := dialTo(t, n.address)
@@ -290,8 +288,6 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 }
 
 // The wait for a leader ends when the call begins, however long the call takes.
-//
-// Fails with a timer that continues when the call to the leader has been opened.
 func TestCallOutlastsThePatience(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
@@ -382,8 +378,6 @@ func TestWaitForAStream(t *testing.T) {
 
 // Row 63: one caller's streams that are not read, as many as a connection may have, delay no other
 // caller's calls, and do not make the leader count as failed.
-//
-// Fails with one connection for all.
 func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	t.Parallel()
 	var read atomic.Bool
@@ -458,8 +452,6 @@ func (n narrow) Write(b []byte) (int, error) {
 
 // Row 63: a leader to which a large message is under way over a narrow connection does not count as
 // failed.
-//
-// Fails when the heartbeat uses the same connection.
 func TestRow63HeartbeatBesideALargeMessage(t *testing.T) {
 	t.Parallel()
 	leader := newNode(t, "leader")

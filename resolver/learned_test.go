@@ -105,8 +105,6 @@ func (s *served) connects(conn *grpc.ClientConn) {
 
 // A client has the address of one node. It follows the leader to nodes that it has learned, also
 // when the node that it began with has ended, and all that it has learned but the last.
-//
-// Fails if only the nodes of the config are queried.
 func TestNodesAreLearned(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, etcdtest.Shared(t))
