@@ -230,35 +230,22 @@ func once(cfg *Config) { cfg.Elector.Backoff = func(int) time.Duration { return 
 // A service that cannot be served ends the tenure, with the reason: at the beginning, and later.
 func TestServicesThatCannotBeServed(t *testing.T) {
 	refused := fmt.Errorf("%w: no", eldest.ErrInvalid)
-	for name, tc := range map[string]struct {
-		services []string
-		late     bool
-		err      error
-	}{
-		"twice": {services: []string{"test.Script", "test.Script"}},
-		"local": {services: []string{"grpc.health.v1.Health"}},
-		"late":  {services: []string{""}, late: true},
-		"error": {err: refused},
+	for name, services := range map[string]func(r grpc.ServiceRegistrar) error{
+		"twice": func(r grpc.ServiceRegistrar) error {
+			r.RegisterService(describe("test.Script"), echoing)
+			r.RegisterService(describe("test.Script"), echoing)
+			return nil
+		},
+		"late":  func(r grpc.ServiceRegistrar) error { go r.RegisterService(nil, nil); return nil },
+		"error": func(grpc.ServiceRegistrar) error { return refused },
 	} {
-		t.Run(name, func(t *testing.T) {
-			m := run(t, etcdtest.Election(t), "n", once, func(cfg *Config) {
-				cfg.Services = func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
-					for _, service := range tc.services {
-						if tc.late {
-							go r.RegisterService(describe(service), echoing)
-						} else {
-							r.RegisterService(describe(service), echoing)
-						}
-					}
-					return tc.err
-				}
-			})
-			s := m.is(func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
-			var op *eldest.OpError
-			require.ErrorAs(t, s.Reason(), &op)
-			_, err := m.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
-			requireCode(t, codes.DeadlineExceeded, err, "") // calls wait for a leader
+		m := run(t, etcdtest.Election(t), "n", once, func(cfg *Config) {
+			cfg.Services = func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error { return services(r) }
 		})
+		s := m.is(func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
+		var op *eldest.OpError
+		require.ErrorAs(t, s.Reason(), &op, name)
+		m.routed(func(r *route) bool { return errors.Is(r.Why(), eldest.ErrInvalid) }) // calls wait for a leader
 	}
 }
 

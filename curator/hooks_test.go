@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
@@ -128,13 +129,14 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 // The event has the reason for which a node answers in the service's place, at the node that the
 // caller called, also if the leader has refused.
 func TestHooksOfRefusedCalls(t *testing.T) {
-	t.Parallel()
 	ending, began := waiting()
 	short := waits(50 * time.Millisecond)
 	// late is a call with a deadline that passes.
 	late := func(t *testing.T, n listened, reason Refusal) {
 		t.Helper()
-		_, err := n.unary(etcdtest.ContextFor(t, 50*time.Millisecond), "")
+		n.conn.Connect()
+		etcdtest.Eventually(t, func() bool { return n.conn.GetState() == connectivity.Ready }, "there is a connection")
+		_, err := n.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 		requireCode(t, codes.DeadlineExceeded, err)
 		e := n.events.take(t)[0]
 		require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Canceled}, e.Code)
