@@ -110,27 +110,6 @@ func TestCompression(t *testing.T) {
 	})
 }
 
-// A unary method accepts exactly one message, at every node.
-func TestCardinality(t *testing.T) {
-	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
-		for _, messages := range []int{0, 2, 1} {
-			stream := n.open(unaryMethod)
-			for range messages {
-				stream.send("x")
-			}
-			require.NoError(t, stream.CloseSend())
-			if err := stream.end(); messages == 1 {
-				require.NoError(t, err)
-			} else {
-				requireCode(t, codes.Internal, err, "from a caller that must send one")
-			}
-		}
-		stream := n.open(serverMethod)
-		require.NoError(t, stream.CloseSend())
-		requireCode(t, codes.Internal, stream.end())
-	})
-}
-
 // If a message cannot be decoded, that is the caller's fault; if one cannot be encoded, the
 // service's. A handler may prepare its messages; they bypass the curator's stream and go to the
 // codec.
@@ -145,28 +124,13 @@ func TestMessagesThatAreNotDecoded(t *testing.T) {
 		}
 		return stream.SendMsg("no message")
 	}}
+	client := plainHTTP(t)
 	everywhere(t, s, func(t *testing.T, n, _ *node) {
-		err := n.conn.Invoke(etcdtest.Context(t), unaryMethod, &rawMessage{0xff, 0xff}, &message{}, grpc.ForceCodec(rawMessages{}))
-		requireCode(t, codes.Internal, err)
+		_, code := post(t, client, n.address, unaryMethod, "", onWire(0, []byte{0xff, 0xff}), 0)
+		require.Equal(t, "13", code) // INTERNAL
 		stream := n.open(bidiMethod)
 		stream.expect("prepared")
 		requireCode(t, codes.Internal, stream.end())
 		n.answers("") // a nil message is an empty one
 	})
-}
-
-type rawMessage []byte
-
-// rawMessages sends bytes as they are.
-type rawMessages struct{}
-
-func (rawMessages) Name() string { return "proto" }
-func (rawMessages) Marshal(v any) ([]byte, error) {
-	if m, ok := v.(*rawMessage); ok {
-		return *m, nil
-	}
-	return proto.Marshal(v.(proto.Message))
-}
-func (rawMessages) Unmarshal(data []byte, v any) error {
-	return proto.Unmarshal(data, v.(proto.Message))
 }

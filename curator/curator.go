@@ -35,6 +35,7 @@ type Curator struct {
 	router  *router
 	backlog *backlog
 	traffic traffic
+	beat    heartbeat
 	// lookAgain is how long a call waits for another route, or for the same leader to be reachable
 	// again, before the next attempt.
 	lookAgain retry.Backoff
@@ -71,7 +72,7 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Curator{cfg: cfg, backlog: newBacklog(cfg.MaxWaiting, cfg.MaxHeld), lookAgain: retry.Jittered(50*time.Millisecond, 500*time.Millisecond)}
+	c := &Curator{cfg: cfg, beat: beat, backlog: newBacklog(cfg.MaxWaiting, cfg.MaxHeld), lookAgain: retry.Jittered(50*time.Millisecond, 500*time.Millisecond)}
 	if c.elector, err = elector.New(cfg.Elector); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	}
 	c.answering, c.stopping = context.WithCancel(context.Background())
 	c.halted, c.halt = context.WithCancel(context.Background())
-	c.router = routing.New[map[string]*method](c.connector(beat))
+	c.router = routing.New[map[string]*method](c.connect)
 	c.servers = newServers(cfg.Listeners, c.serverOptions())
 	late := func(err error) {
 		cfg.Logger.Error("service not registered", "election", cfg.Elector.Election, "node", cfg.Elector.NodeID, "error", err)
@@ -116,25 +117,6 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 	options = append(options, hopReader{c.cfg.VerifyHop}.options()...)
 	options = append(options, c.cfg.ServerOptions...)
 	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
-}
-
-// connector returns the function that makes the peer of a leader. That function fails for this
-// node, and for a leader without an address.
-func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) {
-	dial := dialer(c.cfg, &c.goroutines)
-	watch := func(p *peer, control *link) {
-		c.goroutines.Go(func() { beat.watch(p, control) })
-		c.goroutines.Go(func() { beat.listen(control, func(serves bool) { c.router.Serves(p, serves) }) })
-	}
-	return func(l elector.Leader) (*peer, error) {
-		switch {
-		case l.Instance == c.elector.Instance():
-			return nil, errors.New("the leader is this node")
-		case l.Address == "":
-			return nil, errors.New("it has no address")
-		}
-		return &peer{leader: l, linger: c.cfg.Grace, dial: dial, watch: watch, goroutines: &c.goroutines}, nil
-	}
 }
 
 // Run serves until ctx ends, Stop is called, or a listener fails; then it returns an error that

@@ -14,8 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -146,48 +144,8 @@ func TestInterceptorsAndLocalServices(t *testing.T) {
 	})
 }
 
-// choosy refuses the second message.
-type choosy struct {
-	grpc.ServerStream
-	messages int
-}
-
-func (c *choosy) RecvMsg(m any) error {
-	err := c.ServerStream.RecvMsg(m)
-	if c.messages++; err == nil && c.messages > 1 {
-		return status.Error(codes.PermissionDenied, "one is enough")
-	}
-	return err
-}
-
-// If an interceptor returns an error for a message, that is the caller's answer, and the leader's
-// handler ends.
-func TestInterceptorOfMessages(t *testing.T) {
-	ended := make(chan error, 1)
-	leader := newNode(t, "leader")
-	leader.leads(7, &script{stream: func(stream grpc.ServerStream) error {
-		err := echoes(stream)
-		ended <- err
-		return err
-	}})
-	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			return handler(srv, &choosy{ServerStream: stream})
-		}))
-	})
-	follower.follows(leader, 7)
-	stream := follower.open(bidiMethod)
-	stream.send("first")
-	stream.expect("first")
-	stream.send("second")
-	requireCode(t, codes.PermissionDenied, stream.end())
-	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
-}
-
-// The end of a node waits for everything that it has started, except a local handler that ignores
-// the end of its call.
+// The end of a node waits for everything that it has started.
 func TestCloseWaits(t *testing.T) {
-	t.Parallel()
 	n := newNode(t, "n")
 	release := make(chan struct{})
 	n.goroutines.Go(func() { <-release })
@@ -196,25 +154,4 @@ func TestCloseWaits(t *testing.T) {
 	require.Empty(t, closed, "a goroutine is left behind")
 	close(release)
 	require.NoError(t, etcdtest.Take(t, closed, "the end"))
-
-	began, goOn := make(chan struct{}, 1), make(chan struct{})
-	defer close(goOn)
-	m := run(t, "test", "n", grace(time.Millisecond), func(cfg *Config) {
-		cfg.Elector.Source = func(ctx context.Context) (elector.Clients, error) {
-			<-ctx.Done()
-			return elector.Clients{}, ctx.Err()
-		}
-		cfg.Local = func(r grpc.ServiceRegistrar) {
-			r.RegisterService(describe("test.Local"), &script{stream: func(grpc.ServerStream) error {
-				began <- struct{}{}
-				<-goOn
-				return nil
-			}})
-		}
-	})
-	m.open("/test.Local/Bidi")
-	etcdtest.Take(t, began, "the handler")
-	err := m.end(context.Canceled)
-	require.ErrorIs(t, err, eldest.ErrStuck)
-	require.ErrorIs(t, err, context.Canceled)
 }

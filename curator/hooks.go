@@ -107,26 +107,6 @@ func Refusals() []Refusal {
 	return all
 }
 
-// TeeHooks returns hooks that call those of all, in the order given. Nil hooks are left out; if all
-// are nil, so is the result. all is copied. (Package hooks cannot do this, because package elector
-// imports it.)
-func TeeHooks(all ...Hooks) Hooks {
-	var answered []func(CallEvent)
-	for _, h := range all {
-		if h.Answered != nil {
-			answered = append(answered, h.Answered)
-		}
-	}
-	if len(answered) == 0 {
-		return Hooks{}
-	}
-	return Hooks{Answered: func(e CallEvent) {
-		for _, hook := range answered {
-			hook(e)
-		}
-	}}
-}
-
 // Load is how many calls to elected services are under way at a node at one moment. Each call
 // counts once at a node; a forwarded call also counts at the node that forwarded it.
 type Load struct {

@@ -1,8 +1,10 @@
 package curator
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
@@ -24,11 +27,11 @@ type events struct {
 }
 
 func (e *events) hooks(cfg *Config) {
-	cfg.Hooks = TeeHooks(Hooks{}, Hooks{Answered: func(event CallEvent) {
+	cfg.Hooks.Answered = func(event CallEvent) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.all = append(e.all, event)
-	}})
+	}
 }
 
 // take waits for events, and removes them.
@@ -131,7 +134,9 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	// late is a call with a deadline that passes.
 	late := func(t *testing.T, n listened, reason Refusal) {
 		t.Helper()
-		_, err := n.unary(etcdtest.ContextFor(t, 50*time.Millisecond), "")
+		n.conn.Connect()
+		etcdtest.Eventually(t, func() bool { return n.conn.GetState() == connectivity.Ready }, "there is a connection")
+		_, err := n.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 		requireCode(t, codes.DeadlineExceeded, err)
 		e := n.events.take(t)[0]
 		require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Canceled}, e.Code)
@@ -146,18 +151,20 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		late(t, newListened(t, "n"), RefusalNoLeader)
 	})
 	t.Run("unreachable", func(t *testing.T) {
-		n := newListened(t, "n", waits(time.Second))
+		var log bytes.Buffer
+		n := newListened(t, "n", waits(500*time.Millisecond), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		n.followsAt(etcdtest.Nowhere(t))
 		for range 2 { // before the method is known to be unary, and after
-			requireRetry(t, n.call(""))
+			n.untouched("refused")
 			e := n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 			require.Positive(t, e.Attempts)
-			require.GreaterOrEqual(t, e.Waited, 500*time.Millisecond)
+			require.GreaterOrEqual(t, e.Waited, 250*time.Millisecond)
 			late(t, n, RefusalUnreachable)
 			n.router.Now().Peer.unary.Store(unaryMethod, nil)
 		}
+		require.Equal(t, 1, strings.Count(log.String(), "the leader cannot be reached"), "said once")
 		n.followsAt("no address:\x00")
-		requireRetry(t, n.call(""))
+		n.untouched("cannot be dialled")
 		n.tells(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 	})
 	t.Run("connection lost", func(t *testing.T) {
@@ -321,5 +328,4 @@ func TestRefusalsHaveNames(t *testing.T) {
 	require.Equal(t, "unknown", Refusal(200).String())
 	require.Equal(t, "unknown", Way(200).String())
 	require.Zero(t, refusalOf("nothing"))
-	require.Zero(t, TeeHooks(Hooks{}).Answered)
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,8 +144,6 @@ func TestPeerCredentials(t *testing.T) {
 // If the listener uses TLS, and there are no credentials for the hop, no call is sent in plain
 // text, with any other options: New refuses that, and no leader would be dialled. Credentials in
 // PeerOptions are used if there is no PeerCredentials.
-//
-// Fails when any option of a connection counts as credentials.
 func TestNoPlainTextBesideTLS(t *testing.T) {
 	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
 	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})
@@ -162,7 +157,7 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 		_, err := cfg.withDefaults()
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 		require.ErrorContains(t, err, "plain text")
-		_, err = dialer(cfg, &sync.WaitGroup{})(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
+		_, err = (&Curator{cfg: cfg}).dial(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
 		require.Error(t, err, "a connection in plain text")
 	}
 	cfg.PeerOptions = []grpc.DialOption{unrelated, grpc.WithTransportCredentials(insecure.NewCredentials())}
@@ -178,80 +173,22 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 	require.Zero(t, leader.calls.Load(), "sent in plain text")
 }
 
-// Nodes that must use TLS send nothing in plain text to a leader without TLS: not a byte of a
-// request leaves.
-func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
-	t.Parallel()
-	a := newAuthority(t)
-	const secret = "what nobody else may read"
-	follower := newNode(t, "follower", a.mutual("follower"), waits(300*time.Millisecond))
-	tap := listen(t)
-	got := make(chan []byte, 100)
-	go func() {
-		for {
-			conn, err := tap.Accept()
-			if err != nil {
-				return
-			}
-			heard := make([]byte, 64<<10)
-			n, _ := conn.Read(heard) // no answer is needed: the client sends first
-			got <- heard[:n]
-			_ = conn.Close()
-		}
-	}()
-	follower.followsAt(tap.Addr().String())
-	for range 2 { // before the method is known to be unary, and after
-		_, err := a.from(follower).unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "password", secret), secret)
-		require.True(t, requireRetry(t, err).GetNothingApplied())
-		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
-	}
-	heard := etcdtest.Take(t, got, "the attempt")
-	require.NotEmpty(t, heard)
-	require.Equal(t, byte(22), heard[0], "a TLS handshake") // before it is done nothing else is sent
-	require.NotContains(t, string(heard), secret)
-}
-
-// metered counts the bytes that come in.
-type metered struct {
-	net.Listener
-	bytes *atomic.Int64
-}
-
-func (m metered) Accept() (net.Conn, error) {
-	conn, err := m.Listener.Accept()
-	return meteredConn{conn, m.bytes}, err
-}
-
-type meteredConn struct {
-	net.Conn
-	bytes *atomic.Int64
-}
-
-func (c meteredConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
 // On one connection a certificate is sent in full once: HTTP/2 compresses headers that repeat.
 func TestCallerCostsLittle(t *testing.T) {
 	a := newAuthority(t)
-	var bytes atomic.Int64
+	var way network
 	caller := a.Issue("caller")
-	leader := newNode(t, "leader", a.mutual("leader"), func(cfg *Config) { cfg.Listeners[0].Listener = metered{cfg.Listeners[0].Listener, &bytes} })
-	follower := newNode(t, "follower", a.mutual("follower"))
-	leader.leads(7, echoing)
-	follower.follows(leader, 7)
+	_, follower := a.pair(echoing, a.mutual, way.join)
 	from := a.from(follower, caller)
 	const turns = 50
 	var first int64
 	for i := range 20 + turns {
 		if i == 20 {
-			first = bytes.Load()
+			first = way.sent.Load()
 		}
 		from.answers("")
 	}
-	each, size := (bytes.Load()-first)/turns, len(caller.Certificate[0])
+	each, size := (way.sent.Load()-first)/turns, len(caller.Certificate[0])
 	t.Logf("a certificate of %d bytes; %d bytes for each call", size, each)
 	require.Less(t, each, int64(size)*2/3, "the certificate crosses with each call")
 }
@@ -274,31 +211,5 @@ func TestCallerWithinMaxMetadata(t *testing.T) {
 		}
 		require.NoError(t, a.from(leader, large).call(""))
 		requireCode(t, codes.Internal, a.from(follower, large).call(""))
-	}
-}
-
-// BenchmarkCaller is the cost of a forwarded unary call over TLS if the caller has shown a
-// certificate, and if the leader's handler calls Caller.
-func BenchmarkCaller(b *testing.B) {
-	a := newAuthority(b)
-	_, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {
-		if len(in.GetValue()) > 0 {
-			Caller(ctx)
-		}
-		return in, nil
-	}}, a.mutual)
-	nobody, somebody := a.from(follower), a.from(follower, a.Issue("somebody"))
-	for name, way := range map[string]struct {
-		from *node
-		in   string
-	}{"none": {nobody, ""}, "shown": {somebody, ""}, "asked": {somebody, "x"}} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := way.from.unary(context.Background(), way.in); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

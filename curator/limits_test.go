@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"math"
-	"net"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -20,20 +19,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
-
-// Limits have defaults, and an invalid limit is refused.
-func TestLimitsHaveDefaults(t *testing.T) {
-	n := newNode(t, "n")
-	require.Equal(t, []int{DefaultMaxMessage, DefaultMaxMetadata, DefaultMaxStreams}, []int{n.cfg.MaxMessage, n.cfg.MaxMetadata, n.cfg.MaxStreams})
-	cfg := n.cfg
-	cfg.MaxStreams = math.MaxInt32 + 1
-	_, err := New(cfg)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.ErrorContains(t, err, "Config.MaxStreams")
-}
 
 // sized sends a message of size bytes in all, as a unary call and in a stream, and requires the
 // code of both. In the stream a small message comes first.
@@ -144,8 +131,8 @@ func TestOversizedMessagesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// A call with more metadata than the limit is refused. So is one that fits a follower but not the
-// leader, because of the hop's own metadata, and it is not tried again.
+// A call with more metadata than the limit is refused. (One that fits a follower but not the leader,
+// because of the hop's own metadata, is in tests/badinput.)
 func TestMaxMetadata(t *testing.T) {
 	much := func(n *node, size int) error {
 		_, err := n.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", size)), "")
@@ -164,11 +151,6 @@ func TestMaxMetadata(t *testing.T) {
 			})
 		})
 	}
-	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.MaxMetadata = 2048 }), newNode(t, "follower")
-	leader.leads(7, echoing)
-	follower.follows(leader, 7)
-	follower.answers("")
-	requireCode(t, codes.Internal, much(follower, 4096))
 }
 
 // Calls over the limit of a connection wait until one of its calls ends; other connections are not
@@ -213,47 +195,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// New refuses names that a local service cannot have, and does not touch the listener. All other
-// bad input is in tests/badinput.
-func TestBadLocalServices(t *testing.T) {
-	cfg := Config{
-		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
-		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
-	}
-	listener := listen(t)
-	cfg.Listeners = []Listener{{Listener: listener}}
-	for _, name := range []string{"eldest.curator.v1.Curator", "grpc.health.v1.Health", ""} {
-		cfg.Local = nil
-		_, err := New(cfg)
-		require.NoError(t, err, name)
-		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe(name), echoing) }
-		_, err = New(cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid, name)
-		var op *eldest.OpError
-		require.ErrorAs(t, err, &op, name)
-	}
-	require.NoError(t, listener.Close(), "New has not touched it")
-
-	// A listener on a path of the file system is one that other processes of the machine can dial.
-	t.Chdir(t.TempDir())
-	at := func(path string) net.Listener {
-		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = listener.Close() })
-		return listener
-	}
-	cfg.Local, cfg.Listeners = nil, []Listener{{Listener: at("here")}}
-	_, err := New(cfg)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	absolute := at(t.TempDir() + "/there")
-	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.Listeners[0].Listener = absolute }), newNode(t, "follower")
-	leader.leads(7, echoing)
-	leader.address = leader.cfg.Elector.Address
-	follower.follows(leader, 7)
-	follower.answers("")
-}
-
-// Services that cannot be served in a tenure are refused, and nothing of them is registered.
+// Services that cannot be served are refused, and nothing of them is registered. New refuses them for
+// Config.Local and Config.Reads; bad input of other kinds is in tests/badinput.
 func TestBadServices(t *testing.T) {
 	nothing, silent, twice, strict := describe("test.Nothing"), describe("test.Silent"), describe("test.Twice"), describe("test.Strict")
 	nothing.Methods[0].Handler = nil
@@ -286,4 +229,32 @@ func TestBadServices(t *testing.T) {
 	s.RegisterService(describe("test.Script"), echoing)
 	require.ErrorIs(t, late, eldest.ErrInvalid)
 	require.ErrorContains(t, late, "after Config.Services, Config.Reads or Config.Local had returned")
+
+	cfg := newNode(t, "n", newCopied(0).reads("Unary")).cfg
+	bad := cfg
+	bad.MaxStreams = math.MaxInt32 + 1
+	_, err = New(bad)
+	require.ErrorContains(t, err, "Config.MaxStreams 2147483648 is negative, or more than 2147483647")
+	for name, want := range map[string]string{
+		"": "without a name", "eldest.curator.v1.Curator": "curator's own", "grpc.health.v1.Health": "curator's own",
+		"test.Script": "by Config.Local before", // it is one of Reads
+	} {
+		bad := cfg
+		bad.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe(name), echoing) }
+		_, err := New(bad)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, name)
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		require.ErrorContains(t, err, want)
+	}
+	for want, reads := range map[string]func(r grpc.ServiceRegistrar){
+		`for method "Missing"`: func(r grpc.ServiceRegistrar) { Only(r, "Missing").RegisterService(describe("test.Script"), echoing) },
+		"without a name":       func(r grpc.ServiceRegistrar) { Only(r).RegisterService(nil, nil) },
+	} {
+		bad := cfg
+		bad.Reads = reads
+		_, err := New(bad)
+		require.ErrorIs(t, err, eldest.ErrInvalid, want)
+		require.ErrorContains(t, err, want)
+	}
 }

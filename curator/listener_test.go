@@ -2,17 +2,18 @@ package curator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -125,6 +126,7 @@ func TestBoundsHoldOverAllListeners(t *testing.T) {
 		}
 		err := m.end(nil)
 		require.ErrorIs(t, err, net.ErrClosed)
+		require.Equal(t, elector.Unknown, m.Status().Role())
 		require.ErrorContains(t, err, m.cfg.Listeners[failing].Addr().String())
 		for _, l := range m.cfg.Listeners {
 			_, err := l.Accept()
@@ -146,10 +148,14 @@ func TestListenersThatCannotBeCompared(t *testing.T) {
 }
 
 // The address that other nodes dial is that of the first listener that is not a Unix socket; if all
-// are, of the first one. A local service is served at all listeners.
+// are, of the first one, by its absolute path. A local service is served at all listeners.
 func TestDefaultAddress(t *testing.T) {
 	first, second := listen(t), listen(t)
 	sockets := []net.Listener{socket(t), socket(t)}
+	t.Chdir(t.TempDir())
+	relative, err := net.Listen("unix", "here")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = relative.Close() })
 	for _, tc := range []struct {
 		on   []net.Listener
 		want string
@@ -157,13 +163,14 @@ func TestDefaultAddress(t *testing.T) {
 		{[]net.Listener{first, second}, first.Addr().String()},
 		{[]net.Listener{sockets[0], second, first}, second.Addr().String()},
 		{sockets, "unix://" + sockets[0].Addr().String()},
+		{[]net.Listener{relative}, ""},
 	} {
 		var cfg Config
 		for _, l := range tc.on {
 			cfg.Listeners = append(cfg.Listeners, Listener{Listener: l})
 		}
 		got, err := cfg.reachable()
-		require.NoError(t, err)
+		require.Equal(t, tc.want == "", errors.Is(err, eldest.ErrInvalid), "%v", err)
 		require.Equal(t, tc.want, got)
 	}
 	n := newNode(t, "n", beside(t), func(cfg *Config) {
@@ -172,5 +179,4 @@ func TestDefaultAddress(t *testing.T) {
 	for _, from := range []*node{n, n.over()} {
 		require.NoError(t, from.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &message{}))
 	}
-	require.Contains(t, fmt.Sprint(n.local.GetServiceInfo()), "test.Local")
 }

@@ -1,10 +1,8 @@
 package curator
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -30,27 +28,15 @@ func TestThousandConcurrentForwardedCalls(t *testing.T) {
 	const calls = 1000
 	var all sync.WaitGroup
 	all.Add(calls)
-	together := make(chan struct{})
-	go func() { all.Wait(); close(together) }()
-	leader, follower := pair(t, &script{unary: func(ctx context.Context, in *message) (*message, error) {
+	leader, follower := pair(t, &script{unary: func(_ context.Context, in *message) (*message, error) {
 		all.Done()
-		select {
-		case <-together:
-			return in, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		all.Wait()
+		return in, nil
 	}})
-	var callers sync.WaitGroup
-	for i := range calls {
-		callers.Go(func() {
-			in := fmt.Sprint(i)
-			if out, err := follower.unary(etcdtest.ContextFor(t, 4*etcdtest.Patience), in); err != nil || out != in {
-				t.Errorf("call %d: %q %v", i, out, err)
-			}
-		})
+	answers := follower.callMany(etcdtest.ContextFor(t, 4*etcdtest.Patience), calls, "")
+	for range calls {
+		require.NoError(t, <-answers)
 	}
-	callers.Wait()
 	require.EqualValues(t, calls, leader.calls.Load())
 }
 
@@ -92,29 +78,26 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	}
 	long := 4 * etcdtest.Patience // long enough for the race detector
 	stream := follower.openWith(etcdtest.ContextFor(t, long), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
-	sent, got := sha256.New(), sha256.New()
+	sizes := make(chan int, 1<<16)
 	sending := asking(func() error {
+		defer close(sizes)
 		for left := total; left > 0; {
 			n := min(left, random.IntN(len(block)))
 			left -= n
-			sent.Write(block[:n])
+			sizes <- n
 			if err := stream.SendMsg(wrapperspb.Bytes(block[:n])); err != nil {
 				return err
 			}
 		}
 		return stream.CloseSend()
 	})
-	for {
+	for n := range sizes {
 		m := &message{}
-		if err := stream.RecvMsg(m); errors.Is(err, io.EOF) {
-			break
-		} else {
-			require.NoError(t, err)
-		}
-		got.Write(m.GetValue())
+		require.NoError(t, stream.RecvMsg(m))
+		require.True(t, bytes.Equal(block[:n], m.GetValue()))
 	}
+	require.NoError(t, stream.end())
 	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
-	require.Equal(t, sent.Sum(nil), got.Sum(nil))
 
 	big := string(make([]byte, 20<<20))
 	for range 2 { // before the method is known to be unary, and after
@@ -132,52 +115,38 @@ func TestRequirement44FlowControl(t *testing.T) {
 	const message = 1 << 16
 	block := string(make([]byte, message))
 	var sent atomic.Int64
-	read := make(chan struct{})
-	_, follower := pair(t, &script{stream: func(stream grpc.ServerStream) error {
-		if method, _ := grpc.MethodFromServerStream(stream); method == serverMethod {
-			for {
-				if err := replies(stream, block); err != nil {
-					return err
-				}
-				sent.Add(1)
-			}
-		}
-		<-read
+	all := func(send func() error) error {
 		for {
-			if _, err := received(stream); errors.Is(err, io.EOF) {
-				return replies(stream, "all")
-			} else if err != nil {
-				return err
-			}
-		}
-	}})
-	// The window and a little more at each of the connections in between.
-	const bound = 3 * (streamWindow/message + 4)
-
-	ctx, cancel := context.WithCancel(etcdtest.Context(t))
-	stream := follower.openWith(ctx, serverMethod)
-	stream.send("")
-	settled(t, &sent)
-	require.LessOrEqual(t, sent.Load(), int64(bound), "nobody reads, and yet it sends")
-	cancel()
-	require.Error(t, stream.end())
-
-	sent.Store(0)
-	stream = follower.open(clientMethod)
-	sending := asking(func() error {
-		for range 4 * bound {
-			if err := stream.SendMsg(wrapperspb.Bytes([]byte(block))); err != nil {
+			if err := send(); err != nil {
 				return err
 			}
 			sent.Add(1)
 		}
-		return stream.CloseSend()
-	})
-	settled(t, &sent)
-	require.LessOrEqual(t, sent.Load(), int64(bound), "nobody reads, and yet it sends")
-	close(read)
-	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
-	stream.expect("all")
+	}
+	_, follower := pair(t, &script{stream: func(stream grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(stream); method == serverMethod {
+			return all(func() error { return replies(stream, block) })
+		}
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}})
+	for _, method := range []string{serverMethod, clientMethod} {
+		sent.Store(0)
+		ctx, cancel := context.WithCancel(etcdtest.Context(t))
+		stream := follower.openWith(ctx, method)
+		sending := asking(func() error {
+			if method == clientMethod {
+				return all(func() error { return stream.SendMsg(wrapperspb.Bytes([]byte(block))) })
+			}
+			return stream.SendMsg(wrapperspb.Bytes(nil))
+		})
+		settled(t, &sent)
+		// The window and a little more at each of the connections in between.
+		require.LessOrEqual(t, sent.Load(), int64(3*(streamWindow/message+4)), "nobody reads, and yet it sends")
+		cancel()
+		require.Error(t, stream.end())
+		_ = etcdtest.Take(t, sending, "the sender")
+	}
 }
 
 // settled waits until a counter has moved and then does not move for a while.
@@ -291,67 +260,34 @@ func TestFramesAreGivenBack(t *testing.T) {
 // The two are measured alternately.
 const costBar = 2.5
 
-// way is a connection to the leader's service, and the durations of the calls on it.
-type way struct {
-	conn *grpc.ClientConn
-	took []time.Duration
-}
-
-func (w *way) call(t testing.TB) {
-	in, out := wrapperspb.Bytes(make([]byte, 128)), &message{}
-	begun := time.Now()
-	if err := w.conn.Invoke(context.Background(), unaryMethod, in, out); err != nil {
-		t.Fatal(err)
-	}
-	w.took = append(w.took, time.Since(begun))
-}
-
-func (w *way) median() time.Duration {
-	slices.Sort(w.took)
-	return w.took[len(w.took)/2]
-}
-
-// newWays returns the two ways. Their connections and buffers exist already.
-func newWays(t testing.TB) (direct, forwarded *way) {
-	leader, follower := pair(t, echoing)
-	direct, forwarded = &way{conn: leader.conn}, &way{conn: follower.conn}
-	for range 500 {
-		direct.call(t)
-		forwarded.call(t)
-	}
-	return direct, forwarded
-}
-
-// BenchmarkUnary is the cost of a unary call for a caller that waits for its answer: at the leader,
-// and through a follower.
-func BenchmarkUnary(b *testing.B) {
-	direct, forwarded := newWays(b)
-	for name, w := range map[string]*way{"direct": direct, "forwarded": forwarded} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			w.took = nil
-			for b.Loop() {
-				w.call(b)
-			}
-			b.ReportMetric(float64(w.median()), "p50-ns")
-		})
-	}
-}
-
 // TestForwardedUnaryCost requires costBar. The calls alternate, so that other load of the machine
 // affects both alike. Other load costs programs that switch goroutines more often more, so on a
 // busy machine it is tried again for a minute.
 func TestForwardedUnaryCost(t *testing.T) {
-	direct, forwarded := newWays(t)
+	leader, follower := pair(t, echoing)
+	var took [2][]time.Duration // at the leader, and at the follower
+	calls := func(times int) {
+		took = [2][]time.Duration{}
+		in := wrapperspb.Bytes(make([]byte, 128))
+		for range times {
+			for i, n := range []*node{leader, follower} {
+				begun := time.Now()
+				require.NoError(t, n.conn.Invoke(context.Background(), unaryMethod, in, &message{}))
+				took[i] = append(took[i], time.Since(begun))
+			}
+		}
+	}
+	median := func(of []time.Duration) time.Duration {
+		slices.Sort(of)
+		return of[len(of)/2]
+	}
+	calls(500) // makes the connections and the buffers
 	var ratio float64
 	for try, begun := 0, time.Now(); try < 5 || time.Since(begun) < time.Minute; try++ {
-		direct.took, forwarded.took = nil, nil
-		for range 2000 {
-			direct.call(t)
-			forwarded.call(t)
-		}
-		ratio = float64(forwarded.median()) / float64(direct.median())
-		t.Logf("p50 direct %v, forwarded %v, ratio %.2f", direct.median(), forwarded.median(), ratio)
+		calls(2000)
+		direct, forwarded := median(took[0]), median(took[1])
+		ratio = float64(forwarded) / float64(direct)
+		t.Logf("p50 direct %v, forwarded %v, ratio %.2f", direct, forwarded, ratio)
 		if ratio <= costBar {
 			return
 		}

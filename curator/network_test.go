@@ -14,6 +14,8 @@ type network struct {
 	dead  atomic.Bool // existing connections drop everything from now on
 	gone  atomic.Bool // new connections are broken at once from now on
 	late  atomic.Bool // nothing arrives until it is false again
+	stuck atomic.Bool // the other ends read nothing until it is false again
+	sent  atomic.Int64
 	dials atomic.Int64
 }
 
@@ -71,6 +73,10 @@ func (w *wire) Read(b []byte) (int, error) {
 }
 
 func (w *wire) Write(b []byte) (int, error) {
+	for w.n.stuck.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	w.n.sent.Add(int64(len(b)))
 	if w.n.dead.Load() {
 		return len(b), nil
 	}

@@ -33,13 +33,8 @@ import (
 // Invariant: once closed, it has no connection and makes none. While it has a connection for calls,
 // it has a control connection, and that is watched.
 type peer struct {
+	*Curator
 	leader elector.Leader
-	linger time.Duration
-	dial   func(elector.Leader) (*link, error)
-	// watch watches the leader over the control connection until that is closed. It does not block.
-	watch func(p *peer, control *link)
-	// goroutines are those that close connections.
-	goroutines *sync.WaitGroup
 
 	// dialling is held while a connection is made. That calls Config.PeerCredentials, a function of
 	// the user, which must not delay Close.
@@ -79,10 +74,21 @@ type share struct {
 	sending atomic.Int64
 }
 
+// connect makes the peer of a leader. It fails for this node, and for a leader without an address.
+func (c *Curator) connect(l elector.Leader) (*peer, error) {
+	switch {
+	case l.Instance == c.elector.Instance():
+		return nil, errors.New("the leader is this node")
+	case l.Address == "":
+		return nil, errors.New("it has no address")
+	}
+	return &peer{Curator: c, leader: l}, nil
+}
+
 // maxLinks is how many connections a peer has for calls, at most.
 const maxLinks = 4
 
-// Leader returns the leader.
+// Leader returns the leader; see routing.Peer.
 func (p *peer) Leader() elector.Leader { return p.leader }
 
 // take returns the share for one call of a caller; the call ends with done. It does not block: gRPC
@@ -120,7 +126,8 @@ func (p *peer) take(caller any) (*share, error) {
 		return nil, err
 	case control != nil:
 		p.control = control
-		p.watch(p, control)
+		p.goroutines.Go(func() { p.beat.watch(p, control) })
+		p.goroutines.Go(func() { p.beat.listen(control, func(serves bool) { p.router.Serves(p, serves) }) })
 	}
 	p.links = append(p.links, l)
 	return p.begin(&share{peer: p, link: l, caller: caller}) // now: after a stall it may be closed before any call uses it
@@ -216,7 +223,7 @@ func (p *peer) abort(reason error) {
 // known before these answers arrive. If only the leader's address has changed, it still serves these
 // calls, and they continue until Close is called again, with another reason.
 func (p *peer) Close(reason error) {
-	linger := p.linger
+	linger := p.cfg.Grace
 	if errors.Is(reason, routing.ErrMoved) {
 		linger = math.MaxInt64
 	}
@@ -284,14 +291,14 @@ func secured(options []grpc.DialOption) error {
 	return conn.Close()
 }
 
-// dialer returns the function that makes connections to leaders.
+// dial makes a connection to a leader; gRPC dials in the background.
 //
 // No limits of calls are set here, because the caller and the service set them. Retries of gRPC are
 // disabled: a call that may have reached the leader may have been carried out.
 //
 // If a listener has credentials, there is no plain text by default: without credentials a
-// connection is not made. closers are the goroutines that close the connections.
-func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, error) {
+// connection is not made.
+func (c *Curator) dial(to elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
@@ -305,30 +312,27 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
 	}
-	if !cfg.secure() {
+	if !c.cfg.secure() {
 		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless others are set
 	}
-	options = append(options, cfg.PeerOptions...)
-	return func(to elector.Leader) (*link, error) {
-		l := &link{calls: routing.NewCalls(context.Background(), routing.Never)}
-		own := options[:len(options):len(options)]
-		if cfg.PeerCredentials != nil {
-			transport := cfg.PeerCredentials(to)
-			if transport == nil {
-				return nil, errNoCredentials
-			}
-			own = append(own, grpc.WithTransportCredentials(verifying{transport, &l.impostor}))
+	options = append(options, c.cfg.PeerOptions...)
+	l := &link{calls: routing.NewCalls(context.Background(), routing.Never)}
+	if c.cfg.PeerCredentials != nil {
+		transport := c.cfg.PeerCredentials(to)
+		if transport == nil {
+			return nil, errNoCredentials
 		}
-		var err error
-		if l.ClientConn, err = grpc.NewClient(to.Address, own...); err != nil {
-			return nil, err
-		}
-		closers.Go(func() {
-			<-l.calls.Context().Done()
-			_ = l.Close()
-		})
-		return l, nil
+		options = append(options, grpc.WithTransportCredentials(verifying{transport, &l.impostor}))
 	}
+	var err error
+	if l.ClientConn, err = grpc.NewClient(to.Address, options...); err != nil {
+		return nil, err
+	}
+	c.goroutines.Go(func() {
+		<-l.calls.Context().Done()
+		_ = l.Close()
+	})
+	return l, nil
 }
 
 // verifying is credentials that record whether the server that was reached is not the leader. gRPC

@@ -1,13 +1,8 @@
 package curator
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
-	"net"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,26 +39,6 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 	require.EqualValues(t, 4, leader.calls.Load(), "something was sent twice")
 }
 
-// If a leader cannot be reached, no call has left, in any of the ways.
-func TestUnreachableLeader(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	follower := newNode(t, "follower", waits(3*time.Second), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	// Each call makes one attempt, with enough time for it: a second one might begin too late. It
-	// waits for the rest of Config.Wait.
-	follower.once()
-	follower.followsAt(etcdtest.Nowhere(t))
-	for range 2 { // before the method is known to be unary, and after
-		follower.untouched("refused")
-		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
-	}
-	_, err := follower.unary(etcdtest.ContextFor(t, time.Millisecond), "")
-	requireCode(t, codes.DeadlineExceeded, err)
-	require.Equal(t, 1, strings.Count(log.String(), "the leader cannot be reached"), "said once")
-	follower.followsAt("no address:\x00")
-	follower.untouched("cannot be dialled")
-}
-
 // A call that has not left waits until the leader can be reached, or for another one: with its
 // message, if that was received already.
 func TestUnsentCallsGoElsewhere(t *testing.T) {
@@ -74,13 +49,9 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 			"another leader": func(n *node) { n.follows(leader, 8) },
 			"here":           func(n *node) { n.leads(9, echoing) },
 		} {
-			var tried atomic.Int64
-			follower := newNode(t, "follower", patient, func(cfg *Config) {
-				cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-					tried.Add(1)
-					return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-				}))
-			})
+			follower := newNode(t, "follower", patient)
+			var tries atomic.Int64
+			follower.lookAgain = func(int) time.Duration { tries.Add(1); return 10 * time.Millisecond }
 			follower.followsAt(etcdtest.Nowhere(t))
 			if known {
 				follower.router.Now().Peer.unary.Store(unaryMethod, nil)
@@ -88,7 +59,7 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 			unary, stream := follower.ask("hello"), follower.open(bidiMethod)
 			stream.send("hello")
 			require.NoError(t, stream.CloseSend())
-			etcdtest.Eventually(t, func() bool { return tried.Load() >= 2 }, "it is tried again")
+			etcdtest.Eventually(t, func() bool { return tries.Load() >= 4 }, "it is tried again")
 			next(follower)
 			require.NoError(t, etcdtest.Take(t, unary, name))
 			stream.expect("hello")
@@ -256,54 +227,27 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	p := follower.router.Now().Peer
-	p.watch = func(p *peer, _ *link) { go p.abort(errors.New("the leader did not answer")) }
 	for range 100 {
-		conn, err := p.take("a caller")
-		require.NoError(t, err)
-		require.NotNil(t, conn, "neither a connection nor an error")
-		etcdtest.Take(t, conn.link.calls.Context().Done(), "the end of the connection")
-		require.ErrorContains(t, conn.link.calls.Cause(), "did not answer")
-		conn.done()
+		aborted := asking(func() error { p.abort(errors.New("the leader did not answer")); return nil })
+		if conn, err := p.take("a caller"); err != nil {
+			require.ErrorIs(t, err, errNotBegun)
+		} else {
+			conn.done()
+		}
+		require.NoError(t, <-aborted)
 	}
 	require.Empty(t, p.shares)
-	p.watch = func(*peer, *link) {}
 	follower.answers("hello")
 	require.EqualValues(t, 1, leader.calls.Load())
 }
 
-// frozen is a connection whose other end reads nothing once stuck is set.
-type frozen struct {
-	net.Conn
-	stuck  *atomic.Bool
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (c *frozen) Write(b []byte) (int, error) {
-	if c.stuck.Load() {
-		<-c.closed
-		return 0, net.ErrClosed
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *frozen) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Conn.Close()
-}
-
-// A frozen leader does not delay the next one.
+// A leader whose end of the connection reads nothing does not delay the next one.
 func TestRouteChangesAlthoughTheLastLeaderIsFrozen(t *testing.T) {
-	t.Parallel()
-	var stuck atomic.Bool
-	leader := newNode(t, "leader")
-	leader.leads(7, echoing)
-	follower := newNode(t, "follower", through(func(c net.Conn) net.Conn {
-		return &frozen{Conn: c, stuck: &stuck, closed: make(chan struct{})}
-	}))
-	follower.follows(leader, 7)
+	var way network
+	_, follower := pair(t, echoing, way.join)
 	follower.answers("")
-	stuck.Store(true)
+	way.stuck.Store(true)
+	defer way.stuck.Store(false)
 	_, err := follower.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 	require.Error(t, err)
 	begun := time.Now()

@@ -18,13 +18,7 @@ import (
 )
 
 // readKey is in the metadata of a call that a node may answer from its own copy of the data, and
-// then in the header of the answer. The formats are given here and, for callers in other languages,
-// in the package's documentation.
-//
-//	eldest-read: local                               any age
-//	eldest-read: local; max-age=2s                   at most this age
-//	eldest-read: local; age=1.204s; node="b"         answered by this node
-//	eldest-read: leader; token=7                     answered by the leader, in this tenure
+// then in the header of the answer. The formats are in the package's documentation.
 const readKey = "eldest-read"
 
 // reads are the methods that this node answers from its own copy.

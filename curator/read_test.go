@@ -208,33 +208,26 @@ func TestWhoHasAnsweredWithAnError(t *testing.T) {
 	}, c.reads("Unary", "Bidi"))
 }
 
-// Malformed metadata is refused, at each node, before any handler. Other spellings of the same are
-// accepted.
+// Malformed metadata is refused, before any handler. Other spellings of the same are accepted.
 func TestMalformedReads(t *testing.T) {
 	c := newCopied(time.Second)
 	leader, follower := pair(t, original, c.reads("Unary", "Bidi"))
-	saying := func(said ...string) context.Context {
-		ctx := etcdtest.Context(t)
-		for _, value := range said {
-			ctx = metadata.AppendToOutgoingContext(ctx, readKey, value)
-		}
-		return ctx
+	call := func(n *node, said ...string) error {
+		_, err := n.unary(metadata.NewOutgoingContext(etcdtest.Context(t), metadata.MD{readKey: said}), "")
+		return err
 	}
-	for _, n := range []*node{leader, follower} {
-		for _, said := range [][]string{
-			{""}, {"leader"}, {"Local"}, {"local,"}, {"local;"}, {"local; max-age"}, {"local; max-age="}, {"local; max-age=2"},
-			{"local; max-age=-1s"}, {"local; max-age=2s; max-age=3s"}, {"local; age=2s"}, {"; max-age=2s"},
-			{"local; max-age=9999999999h"}, {"local", "local"}, {"local; age=1s; node=\"b\""},
-		} {
-			_, err := n.unary(saying(said...), "")
-			require.Equal(t, codes.InvalidArgument, status.Code(err), "%q: %v", said, err)
-			require.Equal(t, codes.InvalidArgument, status.Code(n.openWith(saying(said...), bidiMethod).end()), "%q", said)
+	for _, said := range [][]string{
+		{""}, {"leader"}, {"Local"}, {"local,"}, {"local;"}, {"local; max-age"}, {"local; max-age="}, {"local; max-age=2"},
+		{"local; max-age=-1s"}, {"local; max-age=2s; max-age=3s"}, {"local; age=2s"}, {"; max-age=2s"},
+		{"local; max-age=9999999999h"}, {"local", "local"}, {"local; age=1s; node=\"b\""},
+	} {
+		for _, n := range []*node{leader, follower} {
+			require.Equal(t, codes.InvalidArgument, status.Code(call(n, said...)), "%q", said)
 		}
-		require.Zero(t, leader.calls.Load()+c.calls.Load())
 	}
+	require.Zero(t, leader.calls.Load()+c.calls.Load())
 	for _, said := range []string{"local", "local;max-age=1s", "local ; max-age=1000ms", "local; max-age=+1h0m"} {
-		_, err := follower.unary(saying(said), "")
-		require.NoError(t, err, "%q", said)
+		require.NoError(t, call(follower, said), "%q", said)
 	}
 	require.EqualValues(t, 4, c.calls.Load())
 }
@@ -275,38 +268,6 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 	})
 	n.requireRead(allowing(t, AnyAge), ReadInfo{Local: true, Node: "n"}, true)
 	require.Equal(t, []int64{3, 2, 1, 3}, []int64{front.Load(), unary.Load(), stream.Load(), age.Load()})
-}
-
-// New refuses Reads that cannot be served.
-func TestReadsThatCannotBe(t *testing.T) {
-	c := newCopied(0)
-	for want, change := range map[string]func(*Config){
-		"must be set together":    func(cfg *Config) { cfg.ReadAge = nil },
-		"must be set together: a": func(cfg *Config) { cfg.Reads = nil },
-		`for method "Missing"`:    c.reads("Unary", "Missing"),
-		`has method "Unary" twic`: c.reads("Unary", "Unary"),
-		"by Config.Local before": func(cfg *Config) {
-			cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Script"), original) }
-		},
-		"a service without a name": func(cfg *Config) {
-			cfg.Reads = func(r grpc.ServiceRegistrar) { Only(r).RegisterService(nil, nil) }
-		},
-		`"test.Script" is registered tw`: func(cfg *Config) {
-			once := cfg.Reads
-			cfg.Reads = func(r grpc.ServiceRegistrar) { once(r); once(r) }
-		},
-	} {
-		cfg := newNode(t, "n").cfg
-		c.reads("Unary")(&cfg)
-		change(&cfg)
-		_, err := New(cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid, want)
-		require.ErrorContains(t, err, want)
-	}
-	var late grpc.ServiceRegistrar
-	n := newNode(t, "n", c.reads(), func(cfg *Config) { cfg.Reads = func(r grpc.ServiceRegistrar) { late = r } })
-	late.RegisterService(describe("test.Script"), &c.script)
-	require.Empty(t, n.reads.methods, "one that comes too late is served")
 }
 
 // A header that no curator wrote is not parsed.

@@ -53,36 +53,32 @@ func ending(t *testing.T, change func(*Config)) (leader, follower *member, call 
 // Each of the three times bounds one wait and no other: Drain that for the unary calls of a leader
 // that stops, and Shutdown that for the calls that a stopping node has forwarded.
 func TestDrainAndShutdownAreSeparate(t *testing.T) {
-	const short = time.Millisecond
-	t.Run("drain", func(t *testing.T) {
-		t.Parallel()
-		leader, _, call, release := ending(t, limits(etcdtest.Patience, etcdtest.Patience, short))
-		leader.stop(context.Canceled)
-		leader.routed(func(r *route) bool { return r.Tenure == nil })
-		require.Equal(t, elector.Leading, leader.Status().Role())
-		close(release)
-		require.NoError(t, etcdtest.Take(t, call, "the answer"))
-	})
-	t.Run("no drain", func(t *testing.T) {
-		t.Parallel()
-		leader, _, call, _ := ending(t, limits(short, etcdtest.Patience, etcdtest.Patience))
-		require.ErrorIs(t, leader.end(context.Canceled), context.Canceled)
-		requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
-	})
-	t.Run("shutdown", func(t *testing.T) {
-		t.Parallel()
-		_, follower, call, release := ending(t, limits(short, short, etcdtest.Patience))
-		follower.stop(context.Canceled)
-		etcdtest.Eventually(t, follower.isStopping, "it is stopping")
-		close(release)
-		require.NoError(t, etcdtest.Take(t, call, "the answer"))
-	})
-	t.Run("no shutdown", func(t *testing.T) {
-		t.Parallel()
-		_, follower, call, _ := ending(t, limits(etcdtest.Patience, etcdtest.Patience, short))
-		require.ErrorIs(t, follower.end(context.Canceled), context.Canceled)
-		requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
-	})
+	short, long := time.Millisecond, etcdtest.Patience
+	for name, tc := range map[string]struct {
+		limits          func(*Config)
+		leader, answers bool
+	}{
+		"drain":       {limits(long, long, short), true, true},
+		"no drain":    {limits(short, long, long), true, false},
+		"shutdown":    {limits(short, short, long), false, true},
+		"no shutdown": {limits(long, long, short), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			leader, follower, call, release := ending(t, tc.limits)
+			stops := map[bool]*member{true: leader, false: follower}[tc.leader]
+			if tc.answers {
+				stops.stop(context.Canceled)
+				etcdtest.Eventually(t, func() bool { return stops.isStopping() && stops.router.Now().Tenure == nil }, "it is stopping")
+				require.Equal(t, tc.leader, stops.Status().Role() == elector.Leading, "a leader leads until its calls have ended")
+				close(release)
+				require.NoError(t, etcdtest.Take(t, call, "the answer"))
+				return
+			}
+			require.ErrorIs(t, stops.end(context.Canceled), context.Canceled)
+			requireCode(t, codes.Unavailable, etcdtest.Take(t, call, "the end of the call"))
+		})
+	}
 }
 
 // Stop ends each wait of a node that is stopping: calls under way end, leadership is given up all

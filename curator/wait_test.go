@@ -26,23 +26,32 @@ func TestRequirement47OneHop(t *testing.T) {
 	// A node that receives a call for a tenure newer than its status may have won that tenure
 	// itself. The call waits for it, but not for long.
 	soonOver := waits(500 * time.Millisecond) // a connection is made before that, also on a busy machine
-	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
-	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at a and at b
-		a.follows(b, tokens[0])
-		b.follows(a, tokens[1])
-		begun := time.Now()
-		for _, n := range []*node{a, b} {
-			n.untouched("which follows node")
-			stream := n.open(bidiMethod)
-			_ = stream.SendMsg(&message{}) // the stream may have ended by now
-			requireRetry(t, stream.end())
+	var came atomic.Int64
+	var nodes []*node
+	for _, id := range []string{"a", "b", "c", "d"} {
+		n := newNode(t, id, soonOver, counted(&came))
+		n.once()
+		nodes = append(nodes, n)
+	}
+	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at one and at the other
+		for i, n := range nodes {
+			n.follows(nodes[i^1], tokens[i%2])
 		}
+		begun := time.Now()
+		unary, streams := []<-chan error{nodes[0].ask(""), nodes[1].ask("")}, []*flow{nodes[2].open(bidiMethod), nodes[3].open(bidiMethod)}
+		for i := range unary {
+			for _, err := range []error{etcdtest.Take(t, unary[i], "the answer"), streams[i].end()} {
+				require.True(t, requireRetry(t, err).GetNothingApplied())
+				require.ErrorContains(t, err, "which follows node")
+			}
+		}
+		require.EqualValues(t, 8, came.Swap(0), "four calls, and one hop of each")
 		require.Less(t, time.Since(begun), DefaultWait, "somebody waited")
 	}
-	c, other := newNode(t, "c", soonOver), newNode(t, "other")
-	other.address = c.address
-	c.follows(other, 7)
-	c.untouched("which follows node")
+	n, other := newNode(t, "n", soonOver), newNode(t, "other")
+	other.address = n.address
+	n.follows(other, 7)
+	n.untouched("which follows node")
 }
 
 // A forwarded call is served in the tenure that it was meant for, or not at all.
@@ -56,18 +65,11 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	follower.untouched("which does not lead with token 7")
 	require.Zero(t, leader.calls.Load())
 
-	// The hop is parsed, and a malformed one is refused.
 	leader.leads(9, echoing)
-	for token, want := range map[string]codes.Code{
-		"9": codes.OK, "10": codes.Unavailable, "1": codes.Unavailable, "9223372036854775807": codes.Unavailable,
-		"0": codes.InvalidArgument, "-9": codes.InvalidArgument, "": codes.InvalidArgument, "nine": codes.InvalidArgument,
-		"9\x20": codes.InvalidArgument, "9223372036854775808": codes.InvalidArgument,
-	} {
+	for token, want := range map[string]codes.Code{"9": codes.OK, "10": codes.Unavailable, "1": codes.Unavailable, "9223372036854775807": codes.Unavailable} {
 		_, err := leader.unary(claiming(etcdtest.Context(t), "other", token), "")
 		requireCode(t, want, err)
 	}
-	_, err := leader.unary(claiming(claiming(etcdtest.Context(t), "other", "9"), "other", "9"), "")
-	requireCode(t, codes.InvalidArgument, err)
 }
 
 // A follower may receive a tenure before it is set up at the leader: the first calls wait until it
@@ -176,8 +178,6 @@ func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error 
 
 // Row 63: the number of calls that wait for a leader or for a connection to one is bounded: a further call is
 // refused at once, and can be sent again. Of two callers one cannot keep the other out.
-//
-// Fails when calls wait without a bound: a hundred calls of 3 MiB held 354 MiB.
 func TestRow63WaitingIsBounded(t *testing.T) {
 	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
 	other := dialTo(t, n.address)
@@ -231,22 +231,22 @@ func TestRow63HeldBytesAreBounded(t *testing.T) {
 func TestRow56SlowUploads(t *testing.T) {
 	t.Parallel()
 	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
-		for _, method := range []string{unaryMethod, bidiMethod} {
-			stream := n.open(method)
-			time.Sleep(2 * n.cfg.Wait)
-			stream.send("slow")
-			require.NoError(t, stream.CloseSend())
-			stream.expect("slow")
-			require.NoError(t, stream.end())
+		calls := []*flow{n.open(unaryMethod), n.open(bidiMethod)}
+		time.Sleep(2 * n.cfg.Wait)
+		for _, call := range calls {
+			call.send("slow")
+			require.NoError(t, call.CloseSend())
+			call.expect("slow")
+			require.NoError(t, call.end())
 		}
-	}, waits(800*time.Millisecond))
+	}, waits(500*time.Millisecond))
 }
 
 // Row 56: nor does it count if the connection has broken when the message has arrived.
 func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	t.Parallel()
 	var way network
-	_, follower := pair(t, echoing, way.join, waits(2*time.Second))
+	_, follower := pair(t, echoing, way.join, waits(time.Second))
 	follower.answers("")
 	stream := follower.open(unaryMethod)
 	etcdtest.Eventually(t, func() bool { return follower.Load().Forwarding == 1 }, "it waits for the message")
@@ -263,47 +263,43 @@ func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
-		var way network
-		last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(500*time.Millisecond))
-		last.leads(7, echoing)
-		next.leads(8, echoing)
-		follower.follows(last, 7)
-		call := follower.open(unaryMethod)
-		time.Sleep(2 * follower.cfg.Wait)
-		way.late.Store(late)
-		t.Cleanup(func() { way.late.Store(false) })
-		last.loses()
-		follower.follows(next, 8)
-		time.Sleep(100 * time.Millisecond)
-		call.send("late")
-		require.NoError(t, call.CloseSend())
-		time.Sleep(100 * time.Millisecond)
-		way.late.Store(false)
-		call.expect("late")
-		require.NoError(t, call.end())
+		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+			t.Parallel()
+			var way network
+			last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(500*time.Millisecond))
+			last.leads(7, echoing)
+			next.leads(8, echoing)
+			follower.follows(last, 7)
+			call := follower.open(unaryMethod)
+			time.Sleep(2 * follower.cfg.Wait)
+			way.late.Store(late)
+			defer way.late.Store(false)
+			last.loses()
+			follower.follows(next, 8)
+			time.Sleep(100 * time.Millisecond)
+			call.send("late")
+			require.NoError(t, call.CloseSend())
+			time.Sleep(100 * time.Millisecond)
+			way.late.Store(false)
+			call.expect("late")
+			require.NoError(t, call.end())
+		})
 	}
 }
 
 // The wait for a leader ends when the call begins, however long the call takes.
-//
-// Fails with a timer that continues when the call to the leader has been opened.
 func TestCallOutlastsThePatience(t *testing.T) {
 	t.Parallel()
 	const wait = 200 * time.Millisecond
-	pause := func() { time.Sleep(3 * wait) }
 	s := &script{unary: func(_ context.Context, in *message) (*message, error) {
-		pause()
+		time.Sleep(3 * wait)
 		return in, nil
-	}, stream: func(stream grpc.ServerStream) error {
-		pause()
-		return echoes(stream)
-	}}
-	everywhere(t, s, func(_ *testing.T, n, _ *node) {
-		n.answers("hello")
-		stream := n.open(bidiMethod)
+	}, stream: echoes}
+	everywhere(t, s, func(t *testing.T, n, _ *node) {
+		unary, stream := n.ask("hello"), n.open(bidiMethod)
 		stream.send("first")
 		stream.expect("first")
-		pause()
+		require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 		stream.send("second")
 		stream.expect("second")
 		stream.closes()
@@ -340,10 +336,8 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 		follower, taken := limited(t, quick, streams)
 		p := follower.router.Now().Peer
 		hasty := heartbeat{timeout: 300 * time.Millisecond} // it receives no answer, however long it waits
-		for range 2 * quick.misses {
-			require.True(t, hasty.answered(p.control))
-			require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
-		}
+		require.True(t, hasty.answered(p.control))
+		require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
 		for _, f := range taken {
 			f.send("still")
 			f.expect("still")
@@ -384,8 +378,6 @@ func TestWaitForAStream(t *testing.T) {
 
 // Row 63: one caller's streams that are not read, as many as a connection may have, delay no other
 // caller's calls, and do not make the leader count as failed.
-//
-// Fails with one connection for all.
 func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	t.Parallel()
 	var read atomic.Bool
@@ -460,13 +452,11 @@ func (n narrow) Write(b []byte) (int, error) {
 
 // Row 63: a leader to which a large message is under way over a narrow connection does not count as
 // failed.
-//
-// Fails when the heartbeat uses the same connection.
 func TestRow63HeartbeatBesideALargeMessage(t *testing.T) {
 	t.Parallel()
 	leader := newNode(t, "leader")
 	leader.leads(7, echoing)
 	follower := newNodeBeating(t, brisk, "follower", through(func(c net.Conn) net.Conn { return narrow{c, 24 << 10} }))
 	follower.follows(leader, 7)
-	follower.answers(strings.Repeat("x", 128<<10)) // for five seconds
+	follower.answers(strings.Repeat("x", 64<<10)) // for more than two seconds
 }

@@ -99,19 +99,15 @@ func TestRequirement38UnknownFieldsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, known, id)
 
+	joined, err := identity.Protobuf{}.Decode(unhex(t, "0a 01 61 10 05 0a 01 62"))
+	require.NoError(t, err)
+	require.Equal(t, identity.Identity{NodeID: "b", TTL: 5 * time.Second}, joined, "of two fields with one number the last counts")
+
 	var m identitypb.LeaderElectionValue
 	require.NoError(t, proto.Unmarshal(value, &m))
 	again, err := proto.MarshalOptions{Deterministic: true}.Marshal(&m)
 	require.NoError(t, err)
 	require.Equal(t, value, again)
-}
-
-// Of two fields with one number the last one counts, as the format defines; so a value that was
-// made by joining two is still a value.
-func TestJoinedValues(t *testing.T) {
-	id, err := identity.Protobuf{}.Decode(unhex(t, "0a 01 61 10 05 0a 01 62"))
-	require.NoError(t, err)
-	require.Equal(t, identity.Identity{NodeID: "b", TTL: 5 * time.Second}, id)
 }
 
 // Two lives of one node have two names.

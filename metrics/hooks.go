@@ -18,66 +18,72 @@ func (e *Election) Hooks() hooks.Set {
 func (e *Election) sessionHooks() lease.Hooks {
 	return lease.Hooks{
 		Opened: func(event lease.OpenedEvent) {
-			e.sessions.Inc()
-			e.muted.Set(0)
+			e.set.inc(&sessionsDef)
+			e.heartbeatsRefused(false)
 			e.AttachCandidate(event.Session, nil)
 		},
 		Renewed: func(event lease.RenewedEvent) {
-			e.latency.Observe(event.Latency.Seconds())
-			e.slack.Observe(event.Slack.Seconds() / event.TTL.Seconds())
+			e.set.observe(&latencyDef, event.Latency.Seconds())
+			e.set.observe(&slackDef, event.Slack.Seconds()/event.TTL.Seconds())
 		},
 		Heartbeat: func(event lease.HeartbeatEvent) {
 			if event.Err == nil {
-				e.beats.Observe(event.Latency.Seconds())
+				e.set.observe(&beatDef, event.Latency.Seconds())
 			} else {
-				e.missed.Inc()
+				e.set.inc(&missedDef)
 			}
 			if event.NotPermitted {
-				e.muted.Set(1)
+				e.heartbeatsRefused(true)
 			}
 		},
-		AtRisk: func(lease.AtRiskEvent) { e.atRisk.Inc() },
+		AtRisk: func(lease.AtRiskEvent) { e.set.inc(&atRiskDef) },
 		Lost: func(event lease.LostEvent) {
 			is := sessionLost
 			if errors.Is(event.Cause, eldest.ErrClosed) {
 				is = closed
 			}
-			e.gone.WithLabelValues(is).Inc()
+			e.set.inc(&goneDef, is)
 		},
 	}
+}
+
+func (e *Election) heartbeatsRefused(is bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.now.refused = is
 }
 
 func (e *Election) candidateHooks() election.Hooks {
 	return election.Hooks{
 		Registered: func(event election.RegisteredEvent) {
-			e.campaigns.Inc()
+			e.set.inc(&campaignsDef)
 			e.AttachCandidate(nil, event.Candidate)
 		},
 		Won: func(event election.WonEvent) {
 			if event.Resumed {
 				return // it is the tenure that was suspended
 			}
-			e.wins.Inc()
-			e.wait.Observe(event.Waited.Seconds())
+			e.set.inc(&winsDef)
+			e.set.observe(&waitDef, event.Waited.Seconds())
 			if event.Proof > 0 {
-				e.proof.Observe(event.Proof.Seconds())
+				e.set.observe(&proofDef, event.Proof.Seconds())
 			}
 		},
-		Suspended: func(election.SuspendedEvent) { e.suspensions.Inc() },
-		Evicted:   func(election.EvictedEvent) { e.evictions.Inc() },
+		Suspended: func(election.SuspendedEvent) { e.set.inc(&suspendedDef) },
+		Evicted:   func(election.EvictedEvent) { e.set.inc(&evictionsDef) },
 		Ended: func(event election.EndedEvent) {
 			cause := event.Cause
 			if !event.Drained.IsZero() {
 				cause = eldest.ErrDraining // the tenure ended with the drain, whatever happened to the key
 			}
 			if event.Led {
-				e.ended.WithLabelValues(hooks.Cause(cause)).Inc()
+				e.set.inc(&endedDef, hooks.Cause(cause))
 			} else {
-				e.left.WithLabelValues(hooks.Cause(cause)).Inc()
+				e.set.inc(&leftDef, hooks.Cause(cause))
 			}
 		},
-		Foreign:     func(election.ForeignEvent) { e.foreign.Inc() },
-		Interrupted: func(election.InterruptedEvent) { e.restarts.WithLabelValues("candidate").Inc() },
+		Foreign:     func(election.ForeignEvent) { e.set.inc(&foreignDef) },
+		Interrupted: func(election.InterruptedEvent) { e.set.inc(&restartsDef, "candidate") },
 	}
 }
 
@@ -86,9 +92,9 @@ func (e *Election) observerHooks() observe.Hooks {
 		Started: func(event observe.StartedEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.observers[event.Observer] = true
+			e.now.observers[event.Observer] = true
 		},
-		Interrupted: func(observe.InterruptedEvent) { e.restarts.WithLabelValues("observer").Inc() },
+		Interrupted: func(observe.InterruptedEvent) { e.set.inc(&restartsDef, "observer") },
 		Ended: func(event observe.EndedEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()

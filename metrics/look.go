@@ -18,19 +18,20 @@ type view struct {
 	observers      int
 	subscriptions  int64
 	dropped        int
+	refused        bool // heartbeats are
 }
 
 // look reads the clock, and the states of everything of this participant in this process.
 func (e *Election) look() view {
-	session, candidate, node, observers, dropped, subscribed := e.standing()
-	v := view{observers: len(observers), dropped: dropped, subscriptions: subscribed}
-	if session != nil {
+	from := e.sources()
+	v := view{observers: len(from.observers), dropped: from.dropped, subscriptions: from.subscribed, refused: from.refused}
+	if session := from.session; session != nil {
 		v.dropped += session.Dropped()
 		if now := session.Status(); now.Remaining > 0 {
 			v.remaining, v.ttl = now.Remaining, session.TTL()
 		}
 	}
-	if candidate != nil {
+	if candidate := from.candidate; candidate != nil {
 		v.dropped += candidate.Dropped()
 		now := candidate.Status()
 		v.token = now.Token
@@ -42,7 +43,7 @@ func (e *Election) look() view {
 			v.role = elector.Following
 		}
 	}
-	for o := range observers {
+	for o := range from.observers {
 		v.dropped += o.Dropped()
 		v.subscriptions += o.Subscriptions()
 		if n, ok := o.Queue(); ok {
@@ -52,19 +53,15 @@ func (e *Election) look() view {
 			v.leader = max(v.leader, state.Leader.Token)
 		}
 	}
-	if node != nil {
-		v.ask(node.Status())
+	if from.node != nil {
+		status := from.node.Status()
+		v.role = status.Role()
+		if _, token, ok := status.Own(); ok {
+			v.leader = max(v.leader, token)
+		}
+		if l, ok := status.Leader(); ok {
+			v.leader = max(v.leader, l.Token)
+		}
 	}
 	return v
-}
-
-// ask sets the role and the leader's token from a node's status.
-func (v *view) ask(s elector.Status) {
-	v.role = s.Role()
-	if _, token, ok := s.Own(); ok {
-		v.leader = max(v.leader, token)
-	}
-	if l, ok := s.Leader(); ok {
-		v.leader = max(v.leader, l.Token)
-	}
 }

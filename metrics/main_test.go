@@ -57,6 +57,16 @@ func (p *participant) observer(cli *clientv3.Client) *observe.Observer {
 	return o
 }
 
+// named returns the family with a name; nil if there is none.
+func named[F interface{ GetName() string }](families []F, name string) (found F) {
+	for _, family := range families {
+		if family.GetName() == name {
+			found = family
+		}
+	}
+	return found
+}
+
 // scrape returns the series of a registry, by name and the labels other than election, as
 // name{label="value"}. The value of a histogram is its count.
 func scrape(t *testing.T, g prometheus.Gatherer) map[string]float64 {

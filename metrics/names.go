@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/eldest-io/eldest/hooks"
-)
+import "github.com/eldest-io/eldest/hooks"
 
 // definition is one metric, as in Prometheus and in the documentation.
 type definition struct {
@@ -14,6 +10,8 @@ type definition struct {
 	help   string
 	// buckets are the buckets of a histogram.
 	buckets []float64
+	// computed is set if a counter is computed at scrape, as all gauges are.
+	computed bool
 }
 
 // label is a label, with all the values that it can have.
@@ -69,9 +67,9 @@ var (
 	queueDef     = definition{name: "eldest_queue_length", kind: gauge, help: "Candidates in the queue, the leader included, as read by an observer of this process; absent without an observer."}
 	restartsDef  = definition{name: "eldest_watch_restarts_total", kind: counter, labels: by("watch", "candidate", "observer"), help: "Watches that broke, stopped responding or could not be opened, and were opened again."}
 	observersDef = definition{name: "eldest_observers", kind: gauge, help: "Observers of this election that run in this process."}
-	readersDef   = definition{name: "eldest_observer_subscriptions_total", kind: counter, help: "Subscriptions made at the observers."}
+	readersDef   = definition{name: "eldest_observer_subscriptions_total", kind: counter, computed: true, help: "Subscriptions made at the observers."}
 	foreignDef   = definition{name: "eldest_foreign_keys_total", kind: counter, help: "Times that a key in the election's range was read that is not a candidate key."}
-	droppedDef   = definition{name: "eldest_hooks_dropped_total", kind: counter, help: "Hook calls that were dropped because a thousand waited behind one that blocks."}
+	droppedDef   = definition{name: "eldest_hooks_dropped_total", kind: counter, computed: true, help: "Hook calls that were dropped because a thousand waited behind one that blocks."}
 )
 
 // definitions are the metrics of an election, in the order of the documentation.
@@ -103,34 +101,4 @@ func combine(labels []label, chosen []string, f func(values ...string)) {
 	for _, value := range labels[0].values {
 		combine(labels[1:], append(chosen[:len(chosen):len(chosen)], value), f)
 	}
-}
-
-func (d *definition) desc(of prometheus.Labels) *prometheus.Desc {
-	return prometheus.NewDesc(d.name, d.help, d.names(), of)
-}
-
-// counters makes the counter, with 0 for every combination of its label values.
-func (d *definition) counters(of prometheus.Labels) *prometheus.CounterVec {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of}, d.names())
-	d.each(func(values ...string) { vec.WithLabelValues(values...) })
-	return vec
-}
-
-func (d *definition) one(of prometheus.Labels) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of})
-}
-
-func (d *definition) gauge(of prometheus.Labels) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Name: d.name, Help: d.help, ConstLabels: of})
-}
-
-// histograms makes the histogram, with every combination of its label values without a count.
-func (d *definition) histograms(of prometheus.Labels) *prometheus.HistogramVec {
-	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.name, Help: d.help, ConstLabels: of, Buckets: d.buckets}, d.names())
-	d.each(func(values ...string) { vec.WithLabelValues(values...) })
-	return vec
-}
-
-func (d *definition) histogram(of prometheus.Labels) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: d.name, Help: d.help, ConstLabels: of, Buckets: d.buckets})
 }

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,12 +12,7 @@ import (
 // Service is the collector of the calls to one node of a service. It is made by NewService. All
 // methods are safe for concurrent use, and none blocks.
 type Service struct {
-	// Metrics that are updated by the hook.
-	calls, refusals *prometheus.CounterVec
-	took            *prometheus.HistogramVec
-	wait            prometheus.Histogram
-	// Metrics that are computed at each scrape.
-	waiting, held, flight *prometheus.Desc
+	set set
 
 	mu   sync.Mutex
 	node Loaded // nil before Attach
@@ -26,13 +20,7 @@ type Service struct {
 
 // NewService makes the collector of a node of the named election. All its values are 0 until its
 // Hooks are called. For the name and for registries it has the same rules as New.
-func NewService(election string) *Service {
-	of := prometheus.Labels{"election": strings.ToValidUTF8(election, "\ufffd")}
-	return &Service{
-		calls: callsDef.counters(of), refusals: refusalsDef.counters(of), took: tookDef.histograms(of), wait: callWaitDef.histogram(of),
-		waiting: waitingDef.desc(of), held: heldDef.desc(of), flight: flightDef.desc(of),
-	}
-}
+func NewService(election string) *Service { return &Service{set: newSet(election, serviceDefinitions)} }
 
 // Hooks returns the hooks that update the collector, for curator.Config.Hooks. They return at once,
 // and may be called concurrently.
@@ -46,14 +34,14 @@ func (s *Service) Hooks() curator.Hooks {
 		if code > codes.Unauthenticated {
 			code = codes.Unknown // otherwise a service's own codes would be an unlimited number of labels
 		}
-		s.calls.WithLabelValues(way, code.String()).Inc()
-		s.took.WithLabelValues(way).Observe(e.Took.Seconds())
+		s.set.inc(&callsDef, way, code.String())
+		s.set.observe(&tookDef, e.Took.Seconds(), way)
 		if e.Hop {
 			return // the other node counts the caller's side of the call
 		}
-		s.wait.Observe(e.Waited.Seconds())
+		s.set.observe(&callWaitDef, e.Waited.Seconds())
 		if e.Refusal != 0 {
-			s.refusals.WithLabelValues(e.Refusal.String()).Inc()
+			s.set.inc(&refusalsDef, e.Refusal.String())
 		}
 	}}
 }
@@ -68,26 +56,12 @@ func (s *Service) Attach(n Loaded) {
 	s.node = n
 }
 
-// counting returns the parts that are collectors themselves.
-func (s *Service) counting() []prometheus.Collector {
-	return []prometheus.Collector{s.calls, s.took, s.wait, s.refusals}
-}
-
 // Describe implements prometheus.Collector.
-func (s *Service) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range s.counting() {
-		c.Describe(to)
-	}
-	for _, d := range []*prometheus.Desc{s.waiting, s.held, s.flight} {
-		to <- d
-	}
-}
+func (s *Service) Describe(to chan<- *prometheus.Desc) { s.set.describe(to) }
 
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(to chan<- prometheus.Metric) {
-	for _, c := range s.counting() {
-		c.Collect(to)
-	}
+	s.set.collect(to)
 	s.mu.Lock()
 	node := s.node
 	s.mu.Unlock()
@@ -95,11 +69,8 @@ func (s *Service) Collect(to chan<- prometheus.Metric) {
 	if node != nil {
 		now = node.Load()
 	}
-	number := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-	number(s.waiting, float64(now.Waiting))
-	number(s.held, float64(now.Held))
-	number(s.flight, float64(now.Serving), served)
-	number(s.flight, float64(now.Forwarding), forwarded)
+	s.set.number(to, &waitingDef, float64(now.Waiting))
+	s.set.number(to, &heldDef, float64(now.Held))
+	s.set.number(to, &flightDef, float64(now.Serving), served)
+	s.set.number(to, &flightDef, float64(now.Forwarding), forwarded)
 }

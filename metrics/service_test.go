@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,7 +30,6 @@ import (
 type node struct {
 	*curator.Curator
 	t        *testing.T
-	etcd     *clientv3.Client
 	registry *prometheus.Registry
 	kv       kvpb.KVClient
 
@@ -43,13 +41,12 @@ func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curato
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	election := strings.ReplaceAll(t.Name(), "/", " ")
-	numbers := metrics.NewService(election)
-	n := &node{t: t, etcd: cli, registry: prometheus.NewPedanticRegistry(), codes: make(map[codes.Code]int)}
+	numbers := metrics.NewService(t.Name())
+	n := &node{t: t, registry: prometheus.NewPedanticRegistry(), codes: make(map[codes.Code]int)}
 	n.registry.MustRegister(numbers)
 	cfg := curator.Config{
 		Elector: elector.Config{
-			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Options{TTL: time.Minute},
+			Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Options{TTL: time.Minute},
 		},
 		Listeners: []curator.Listener{{Listener: listener}},
 		Wait:      etcdtest.Patience, Drain: etcdtest.Patience, Grace: etcdtest.Patience, Shutdown: etcdtest.Patience,
@@ -112,12 +109,6 @@ func (n *node) put() <-chan error {
 	return done
 }
 
-// refused takes the answer of a call, which must be a node's.
-func (n *node) refused(done <-chan error) {
-	n.t.Helper()
-	require.Equal(n.t, codes.Unavailable, status.Code(<-done))
-}
-
 // shows waits until a scrape shows a value.
 func (n *node) shows(name string, want float64) {
 	n.t.Helper()
@@ -148,26 +139,16 @@ func refusals(reason curator.Refusal) string {
 	return `eldest_service_refusals_total{reason="` + reason.String() + `"}`
 }
 
-// blocks makes the leader's handlers report that they have begun, and wait for the end of their
-// context, or for release.
-func blocks(began chan<- struct{}, release <-chan struct{}) func(*curator.Config) {
-	return func(cfg *curator.Config) {
-		cfg.Unary = func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			began <- struct{}{}
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-release:
-				return handler(ctx, req)
-			}
-		}
-	}
-}
-
 // Each node counts the calls of its callers, and the leader also counts the hops.
 func TestCallsOfTwoNodes(t *testing.T) {
 	cli, began, release := etcdtest.Shared(t).Client(t), make(chan struct{}, 10), make(chan struct{})
-	a := serve(t, cli, "a", blocks(began, release))
+	a := serve(t, cli, "a", func(cfg *curator.Config) {
+		cfg.Unary = func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			began <- struct{}{}
+			<-release
+			return handler(ctx, req)
+		}
+	})
 	a.becomes(elector.Leading)
 	b := serve(t, cli, "b")
 	b.becomes(elector.Following)
@@ -200,72 +181,6 @@ func TestCallsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// The refusals of real nodes, counted at the node that was called.
-func TestRefusalsOfNodes(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	short := func(cfg *curator.Config) { cfg.Wait = 300 * time.Millisecond }
-	t.Run("no leader", func(t *testing.T) {
-		away, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Nowhere(t)}})
-		require.NoError(t, err)
-		defer func() { _ = away.Close() }()
-		n := serve(t, away, "n", short)
-		done := n.put()
-		n.shows("eldest_service_waiting_calls", 1)
-		n.refused(done)
-		require.Equal(t, 1.0, scrape(t, n.registry)[refusals(curator.RefusalNoLeader)])
-		require.Zero(t, scrape(t, n.registry)["eldest_service_waiting_calls"])
-		n.addsUp()
-	})
-	t.Run("unreachable", func(t *testing.T) {
-		a := serve(t, cli, "a", func(cfg *curator.Config) { cfg.Elector.Address = etcdtest.Nowhere(t) })
-		a.becomes(elector.Leading)
-		b := serve(t, cli, "b", short)
-		b.becomes(elector.Following)
-		b.refused(b.put())
-		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalUnreachable)])
-		b.addsUp()
-	})
-	t.Run("tenure ended", func(t *testing.T) {
-		began := make(chan struct{}, 1)
-		a := serve(t, cli, "a", blocks(began, nil))
-		key, _, _ := a.becomes(elector.Leading).Own()
-		b := serve(t, cli, "b")
-		b.becomes(elector.Following)
-		done := b.put()
-		<-began
-		require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), key)))
-		b.refused(done)
-		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalTenureEnded)])
-		require.Zero(t, scrape(t, a.registry)[refusals(curator.RefusalTenureEnded)], "counted once")
-		require.Equal(t, 1.0, scrape(t, a.registry)[calls("hop", codes.Unavailable)])
-		b.addsUp()
-	})
-	t.Run("connection lost", func(t *testing.T) {
-		conns, began := make(chan net.Conn, 10), make(chan struct{}, 1)
-		a := serve(t, cli, "a", blocks(began, nil))
-		a.becomes(elector.Leading)
-		b := serve(t, cli, "b", func(cfg *curator.Config) {
-			cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-				if err == nil {
-					conns <- c
-				}
-				return c, err
-			}))
-		})
-		b.becomes(elector.Following)
-		done := b.put()
-		<-began
-		for range len(conns) { // one for calls, one for the query of the leader
-			require.NoError(t, (<-conns).Close())
-		}
-		b.refused(done)
-		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalConnectionLost)])
-		b.addsUp()
-	})
-}
-
 // loaded is a node with a load that the test sets.
 type loaded curator.Load
 
@@ -287,7 +202,7 @@ func TestEventsOfCalls(t *testing.T) {
 	require.Len(t, now, len(before), "there are new labels")
 	n := float64(len(curator.Refusals()))
 	for _, reason := range curator.Refusals() {
-		require.Equal(t, 1.0, now[refusals(reason)], reason)
+		require.Equal(t, 1.0, now[refusals(reason)], "%v: counted once", reason)
 	}
 	for name, want := range map[string]float64{
 		calls("refused", codes.Unavailable): n, calls("hop", codes.Unavailable): n, calls("served", codes.Unknown): 1,

@@ -50,32 +50,11 @@ func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
 		cfg.Codec = identity.Protobuf{}
 	}
 	cfg.Observer.Backoff = retry.Or(cfg.Observer.Backoff, retry.Default())
-	return fromEtcd{cfg}, nil
-}
-
-func invalid(format string, args ...any) error {
-	return &eldest.OpError{Op: "resolve", Err: fmt.Errorf("%w: "+format, append([]any{eldest.ErrInvalid}, args...)...)}
-}
-
-type fromEtcd struct{ cfg EtcdConfig }
-
-// Scheme returns "eldest".
-func (fromEtcd) Scheme() string { return Scheme }
-
-// Build starts to observe the election in the target, and returns at once. The error wraps
-// eldest.ErrInvalid; gRPC returns it to the callers.
-func (b fromEtcd) Build(target grpcresolver.Target, conn grpcresolver.ClientConn, _ grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
-	election, err := electionOf(target)
-	if err != nil {
-		return nil, err
-	}
-	cfg := observe.Config{Election: election, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Options: b.cfg.Observer}
-	observer, err := observe.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	e := &etcdSource{codec: b.cfg.Codec, cfg: cfg, to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName, endpoints: b.cfg.Endpoints}}
-	return follow(func(ctx context.Context) { e.run(ctx, observer) }), nil
+	return builder(func(to publisher, _ grpcresolver.BuildOptions) func(context.Context) {
+		to.serverName, to.endpoints = cfg.ServerName, cfg.Endpoints
+		election := observe.Config{Election: to.election, KV: cfg.KV, Watcher: cfg.Watcher, Options: cfg.Observer}
+		return (&etcdSource{codec: cfg.Codec, cfg: election, to: to}).run
+	}), nil
 }
 
 // etcdSource follows one election for one connection.
@@ -89,10 +68,9 @@ type etcdSource struct {
 // refuses permanently; but a permission may be granted later, and an error like that of a closed
 // client may have another cause. A resolver cannot report that it has given up, so another observer
 // is tried.
-func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
+func (e *etcdSource) run(ctx context.Context) {
 	for refused := 0; ; refused++ {
-		learned, err := e.observe(ctx, observer)
-		observer.Close()
+		learned, err := e.observe(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -106,16 +84,17 @@ func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 		if retry.Sleep(ctx, e.cfg.Backoff(refused)) != nil {
 			return
 		}
-		if observer, err = observe.New(e.cfg); err != nil {
-			e.to.unknown(err)
-			return
-		}
 	}
 }
 
 // observe publishes what an observer reports until that ends or ctx does. learned is true if etcd
 // has responded.
-func (e *etcdSource) observe(ctx context.Context, observer *observe.Observer) (learned bool, err error) {
+func (e *etcdSource) observe(ctx context.Context) (learned bool, err error) {
+	observer, err := observe.New(e.cfg)
+	if err != nil {
+		return false, err
+	}
+	defer observer.Close()
 	states := observer.Subscribe()
 	for {
 		state, err := states.Next(ctx)

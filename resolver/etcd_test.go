@@ -276,7 +276,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 	silent.Cut()
 	for i, builder := range builders {
-		for n := range 10 {
+		for n := range 4 {
 			c := newClient(t)
 			r, err := builder.Build(target(t, q.election), c, plain)
 			require.NoError(t, err)

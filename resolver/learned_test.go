@@ -44,8 +44,8 @@ func serve(t testing.TB, q *queue, id, publishes string) *served {
 			Session: lease.Options{TTL: time.Minute}, // on a busy machine no node loses its lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
-		Listeners: []curator.Listener{{Listener: listener}},
-		Services:  func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		Listeners: []curator.Listener{{Listener: listener}}, Wait: 100 * time.Millisecond,
+		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,8 +105,6 @@ func (s *served) connects(conn *grpc.ClientConn) {
 
 // A client has the address of one node. It follows the leader to nodes that it has learned, also
 // when the node that it began with has ended, and all that it has learned but the last.
-//
-// Fails if only the nodes of the config are queried.
 func TestNodesAreLearned(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, etcdtest.Shared(t))
@@ -144,7 +142,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	listeners := map[string]*node{"far": newNode(t, "far"), "nowhere": newNode(t, "nowhere")}
 	endpoints := map[string]string{"far": listeners["far"].address, "nowhere": listeners["nowhere"].address}
-	nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{first.address}, Endpoints: endpoints})
+	nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{first.address}, Endpoints: endpoints, Timeout: 500 * time.Millisecond})
 	open("nodes", nodes, err)
 	etcd, err := resolver.FromEtcd(resolver.EtcdConfig{KV: q.admin, Watcher: q.admin, Endpoints: endpoints})
 	open("etcd", etcd, err)

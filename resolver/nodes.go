@@ -71,37 +71,22 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	cfg.Backoff = retry.Or(cfg.Backoff, retry.Default())
-	return fromNodes{cfg}, nil
-}
-
-type fromNodes struct{ cfg NodesConfig }
-
-// Scheme returns "eldest".
-func (fromNodes) Scheme() string { return Scheme }
-
-// Build starts to query the nodes for the leader of the election in the target, and returns at
-// once. The error wraps eldest.ErrInvalid; gRPC returns it to the callers.
-func (b fromNodes) Build(target grpcresolver.Target, conn grpcresolver.ClientConn, opts grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
-	election, err := electionOf(target)
-	if err != nil {
-		return nil, err
-	}
-	n := &nodesSource{
-		cfg: b.cfg, known: newKnown(b.cfg.Addresses),
-		to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName, endpoints: b.cfg.Endpoints},
-	}
-	n.dialling = []grpc.DialOption{
-		// gRPC pings no more often than every ten seconds.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
-		// This package decides which node is queried, and when again.
-		grpc.WithDisableServiceConfig(),
-	}
-	if len(b.cfg.DialOptions) > 0 {
-		n.dialling = append(n.dialling, b.cfg.DialOptions...)
-	} else {
-		n.dialling = append(n.dialling, like(opts, b.cfg.ServerName != nil)...)
-	}
-	return follow(n.run), nil
+	return builder(func(to publisher, opts grpcresolver.BuildOptions) func(context.Context) {
+		to.serverName, to.endpoints = cfg.ServerName, cfg.Endpoints
+		n := &nodesSource{cfg: cfg, known: newKnown(cfg.Addresses), to: to}
+		n.dialling = []grpc.DialOption{
+			// gRPC pings no more often than every ten seconds.
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
+			// This package decides which node is queried, and when again.
+			grpc.WithDisableServiceConfig(),
+		}
+		if len(cfg.DialOptions) > 0 {
+			n.dialling = append(n.dialling, cfg.DialOptions...)
+		} else {
+			n.dialling = append(n.dialling, like(opts, cfg.ServerName != nil)...)
+		}
+		return n.run
+	}), nil
 }
 
 // like returns the options with which a node is dialled as the client dials the leader.

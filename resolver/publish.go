@@ -2,7 +2,6 @@ package resolver
 
 import (
 	"cmp"
-	"context"
 
 	"google.golang.org/grpc/attributes"
 	grpcresolver "google.golang.org/grpc/resolver"
@@ -86,30 +85,4 @@ func checkEndpoints(config string, endpoints map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// following is a resolver that consists of one goroutine.
-type following struct {
-	stop context.CancelFunc
-	done chan struct{}
-}
-
-// follow starts f with a context that ends with the resolver.
-func follow(f func(ctx context.Context)) *following {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &following{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		f(ctx)
-	}()
-	return r
-}
-
-// ResolveNow does nothing: changes arrive by themselves.
-func (r *following) ResolveNow(grpcresolver.ResolveNowOptions) {}
-
-// Close ends the goroutine and waits for it.
-func (r *following) Close() {
-	r.stop()
-	<-r.done
 }

@@ -18,32 +18,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errOver = errors.New("over")
 
-func TestEmptyCell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var c latest.Cell[string]
-		_, ok := c.Get()
-		require.False(t, ok)
-		cause := errors.New("enough")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(cause) })
-		r := c.Reader()
-		_, err := r.Next(ctx)
-		require.ErrorIs(t, err, cause)
-
-		c.Set("")
-		v, ok := c.Get()
-		require.True(t, ok, "the zero value is a value")
-		require.Empty(t, v)
-		_, err = r.Next(t.Context())
-		require.NoError(t, err, "a reader is of use after its context has ended")
-	})
-}
-
 // TestFirstReadThenOnlyNewer: a reader gets the present value first, and then only newer ones. A
-// slow reader skips the values that it missed.
+// slow reader skips the values that it missed. A wait ends with its context, but a value that is
+// there is returned even if the context has ended.
 func TestFirstReadThenOnlyNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c latest.Cell[int]
+		_, ok := c.Get()
+		require.False(t, ok)
+		dead, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errOver) })
+		_, err := c.Reader().Next(dead)
+		require.ErrorIs(t, err, errOver)
+		c.Set(0)
+		for range 100 {
+			v, err := c.Reader().Next(dead)
+			require.NoError(t, err)
+			require.Zero(t, v, "the zero value is a value")
+		}
+
 		c.Set(1)
 		c.Set(2)
 		r := c.Reader()
@@ -69,20 +62,6 @@ func TestFirstReadThenOnlyNewer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 9_999, v)
 	})
-}
-
-// TestReadyValueBeforeADeadContext: a value that is there is returned even if the context has
-// ended.
-func TestReadyValueBeforeADeadContext(t *testing.T) {
-	var c latest.Cell[int]
-	c.Set(7)
-	dead, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 100 {
-		v, err := c.Reader().Next(dead)
-		require.NoError(t, err)
-		require.Equal(t, 7, v)
-	}
 }
 
 func TestNextWhere(t *testing.T) {
@@ -133,10 +112,16 @@ func TestFilterMayDoAnything(t *testing.T) {
 // TestClose: all readers get the last value, and then always the error of Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c latest.Cell[int]
+		var empty, c latest.Cell[int]
+		empty.Close(errOver)
+		_, ok := empty.Get()
+		require.False(t, ok)
+		_, err := empty.Reader().Next(t.Context())
+		require.Equal(t, errOver, err)
+
 		c.Set(1)
 		seen, unseen := c.Reader(), c.Reader()
-		_, err := seen.Next(t.Context())
+		_, err = seen.Next(t.Context())
 		require.NoError(t, err)
 		blocked := make(chan error, 1)
 		go func() {
@@ -163,15 +148,6 @@ func TestClose(t *testing.T) {
 		_, err = c.Reader().NextWhere(t.Context(), func(int) bool { return false })
 		require.Equal(t, errOver, err)
 	})
-}
-
-func TestCloseOfAnEmptyCell(t *testing.T) {
-	var c latest.Cell[int]
-	c.Close(errOver)
-	_, ok := c.Get()
-	require.False(t, ok)
-	_, err := c.Reader().Next(t.Context())
-	require.Equal(t, errOver, err)
 }
 
 // TestCellConcurrentSafe: a writer, many readers, and Close. Each reader sees rising values, and

@@ -17,6 +17,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestInOrderOneAtATime(t *testing.T) {
 	var q serial.Queue
+	q.Do(nil)
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, q.Wait(dead), "there was nothing to wait for")
 	var got []int // unguarded: the race detector reports two callbacks at a time
 	for i := range 1000 {
 		q.Do(func() { got = append(got, i) })
@@ -27,15 +31,6 @@ func TestInOrderOneAtATime(t *testing.T) {
 		require.Equal(t, i, v)
 	}
 	require.Zero(t, q.Dropped())
-}
-
-func TestNothingToDo(t *testing.T) {
-	var q serial.Queue
-	q.Do(nil)
-	require.NoError(t, q.Wait(t.Context()))
-	dead, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.NoError(t, q.Wait(dead), "there was nothing to wait for")
 }
 
 // TestDoNeverBlocks: Do does not block behind a callback that blocks, nor in a callback.
