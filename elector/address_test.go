@@ -35,6 +35,7 @@ func (n *node) followsAt(t testing.TB, id, address string) elector.Leader {
 // keep their tokens; later keys have it as well, and so has the key of a node that was not running.
 // Watches of the node return its status again. A bad address changes nothing.
 func TestSetAddress(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	ctx := etcdtest.Context(t)
 	published := func(want ...string) {
@@ -175,6 +176,7 @@ func TestAddressOfBesideStandby(t *testing.T) {
 // A function that blocks delays neither the status, nor another leader's address, nor the win of
 // this node. Its context ends with the search, and what it returns then is dropped.
 func TestAddressOfMayBlock(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n1 := run(t, config(name, "n1", cli))
 	first := etcdtest.Take(t, n1.won, "the win")
@@ -221,6 +223,7 @@ func (c panicking) Encode(id identity.Identity) ([]byte, error) {
 
 // SetAddress does not wait for a round that a panic of the codec has ended.
 func TestSetAddressAfterAPanic(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	codec := panicking{now: new(atomic.Bool)}
 	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Codec = codec }))

@@ -19,6 +19,7 @@ var errEnough = errors.New("enough")
 
 // A new elector is Unknown and has a reason.
 func TestNeitherFromConstruction(t *testing.T) {
+	t.Parallel()
 	e, err := elector.New(config("e", "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
 	s := e.Status()
@@ -65,6 +66,7 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 
 // Requirement 37: the end of Run's context ends everything, in order.
 func TestRequirement37RunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli))
 	require.NoError(t, err)
@@ -102,6 +104,7 @@ type key struct{}
 
 // Only one Run can be active at a time; another one can follow it.
 func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
 	etcdtest.Take(t, n.won, "the win")

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -103,4 +104,16 @@ func queueOf(t testing.TB, cli *clientv3.Client, name string) []observe.Entry {
 	queue, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
 	require.NoError(t, err)
 	return queue
+}
+
+// nodesOf names the nodes of a queue.
+func nodesOf(t testing.TB, queue []observe.Entry) []string {
+	t.Helper()
+	ids := []string{}
+	for _, entry := range queue {
+		id, err := identity.Protobuf{}.Decode(entry.Value)
+		require.NoError(t, err)
+		ids = append(ids, id.NodeID)
+	}
+	return ids
 }
