@@ -3,6 +3,7 @@ package elector_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -31,6 +33,19 @@ func config(name, id string, cli *clientv3.Client, change ...func(*elector.Confi
 	}
 	return cfg
 }
+
+// inMemory runs a test in virtual time, with a client of an etcd in memory.
+func inMemory(t *testing.T, test func(t *testing.T, cli *clientv3.Client, link *memetcd.Link, etcd *memetcd.Etcd)) {
+	synctest.Test(t, func(t *testing.T) {
+		etcd := memetcd.New()
+		cli, link := etcd.Client()
+		t.Cleanup(func() { _ = cli.Close(); etcd.Close() })
+		test(t, cli, link, etcd)
+	})
+}
+
+// virtual makes the deadlines of a session follow virtual time.
+func virtual(cfg *elector.Config) { cfg.Session.Clock = lease.Monotonic() }
 
 func ttl(d time.Duration) func(*elector.Config) {
 	return func(cfg *elector.Config) { cfg.Session.TTL = d }
