@@ -25,6 +25,7 @@ func TestNeitherFromConstruction(t *testing.T) {
 	s := e.Status()
 	require.Equal(t, elector.Unknown, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
+	require.Contains(t, s.String(), "unknown: ")
 	first, err := e.Watch().Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, s, first)
@@ -47,6 +48,8 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 	require.Equal(t, one.Instance(), seen.Instance)
 	require.Equal(t, time.Minute, seen.TTL)
 	require.NotEmpty(t, seen.Value())
+	require.Contains(t, one.Status().String(), "leading with key")
+	require.Contains(t, two.Status().String(), `following node "one" at "one:1" with key`)
 
 	last := first.Token()
 	for range 3 {

@@ -100,5 +100,7 @@ func TestRunBehindAFarewell(t *testing.T) {
 			require.Zero(t, time.Since(began), "its context had ended before")
 		}
 		g.stop("first")
+		g.run(untilOver, "first") // with another lease; the request to revoke the old one receives no reply
+		g.leads(1)
 	})
 }

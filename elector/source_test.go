@@ -85,7 +85,11 @@ func TestNamespacedClients(t *testing.T) {
 	clients.Majority = cli
 	n := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
 	l := etcdtest.Take(t, n.won, "the win")
-	found, err := cli.Get(etcdtest.Context(t), space+l.Key())
+	_, err = l.KV().Put(etcdtest.Context(t), name, "by the leader")
 	require.NoError(t, err)
-	require.Len(t, found.Kvs, 1)
+	for _, key := range []string{l.Key(), name} {
+		found, err := cli.Get(etcdtest.Context(t), space+key)
+		require.NoError(t, err)
+		require.Len(t, found.Kvs, 1)
+	}
 }
