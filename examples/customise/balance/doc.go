@@ -7,9 +7,7 @@
 //
 // # The knob
 //
-// The elections in which a process campaigns, and the number of elections on one session. With
-// etcd's concurrency package every process that wants to be available campaigns in all K elections,
-// the first one leads all of them, and a process that wants a share can only resign and hope.
+// The elections in which a process campaigns, all of them on one session.
 //
 //	err := balance.Run(ctx, balance.Config{
 //		Group: "workers", Member: "node-1", Shards: shards, Client: client, Lead: work,
@@ -30,14 +28,6 @@
 // The end of a session deletes its key in the group and the keys of all its shards in one revision
 // of etcd. So after a crash the others are notified at once that a member has left and that its
 // shards are free.
-//
-// # What stays guaranteed
-//
-// G1 to G8 for each shard. No herd: a change is one event for each member, which sends requests
-// only for the shards that it gives up and takes: about three for a shard that moves. It converges,
-// because all members compute the same owners from the same list, and it is stable, because nothing
-// moves while the list does not change. A change moves few shards: those of the member that left,
-// and those that the new cap makes others give up or take.
 //
 // # What is lost
 //
