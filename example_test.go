@@ -16,22 +16,6 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// startEtcd starts an etcd cluster for an example. A program gets its client from clientv3.New.
-func startEtcd(ctx context.Context) (*clientv3.Client, func()) {
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close()
-		_ = cluster.Close()
-	}
-}
-
 // enter makes a session and a candidate; leave closes both.
 func enter(ctx context.Context, client *clientv3.Client, name, value string) (candidate *election.Candidate, leave func()) {
 	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 10 * time.Second}})
@@ -54,7 +38,7 @@ func enter(ctx context.Context, client *clientv3.Client, name, value string) (ca
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := startEtcd(ctx)
+	client, stop := etcdtest.ForExample()
 	defer stop()
 
 	candidate, leave := enter(ctx, client, "billing", "node-1")
@@ -93,7 +77,7 @@ func Example() {
 func Example_queue() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := startEtcd(ctx)
+	client, stop := etcdtest.ForExample()
 	defer stop()
 
 	leaders := make(chan *election.Leadership)
@@ -138,7 +122,7 @@ func Example_queue() {
 func Example_lateWrite() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := startEtcd(ctx)
+	client, stop := etcdtest.ForExample()
 	defer stop()
 
 	first, leaveFirst := enter(ctx, client, "billing", "node-1")
@@ -182,7 +166,7 @@ func Example_lateWrite() {
 func Example_observer() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client, stop := startEtcd(ctx)
+	client, stop := etcdtest.ForExample()
 	defer stop()
 
 	observer, err := observe.New(observe.Config{

@@ -90,7 +90,7 @@ func (r *round) publishAddress() {
 				continue
 			}
 			if failures == 0 {
-				e.warn("the new address is not published yet", "address", a.now, "error", err)
+				e.log.warn("the new address is not published yet", "address", a.now, "error", err)
 			}
 			if retry.Sleep(ctx, pause(failures)) != nil {
 				return

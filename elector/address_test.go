@@ -3,20 +3,23 @@ package elector_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/internal/memetcd"
 )
 
 // followsAt waits until the node follows another one at an address.
@@ -35,6 +38,7 @@ func (n *node) followsAt(t testing.TB, id, address string) elector.Leader {
 // keep their tokens; later keys have it as well, and so has the key of a node that was not running.
 // Watches of the node return its status again. A bad address changes nothing.
 func TestSetAddress(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	ctx := etcdtest.Context(t)
 	published := func(want ...string) {
@@ -106,75 +110,77 @@ func TestSetAddressWhileEtcdIsAway(t *testing.T) {
 // the same node leads.
 func TestAddressOf(t *testing.T) {
 	t.Parallel()
-	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	n1 := run(t, config(name, "n1", cli))
-	etcdtest.Take(t, n1.won, "the win")
-	var address atomic.Pointer[string]
-	var failures atomic.Int64
-	say := func(s string) { address.Store(&s) }
-	say("elsewhere:1")
-	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) {
-		cfg.AddressOf = func(_ context.Context, l elector.Leader) (string, error) {
-			if l.Address != "n1:1" {
-				t.Errorf("not the address of the value: %q", l.Address)
-			}
-			if s := *address.Load(); s != "" {
-				return s, nil
-			}
-			failures.Add(1)
-			return "nonsense", errors.New("not now")
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		n1 := run(t, config("e", "n1", cli, virtual))
+		etcdtest.Take(t, n1.won, "the win")
+		type answer struct {
+			address string
+			err     error
 		}
-	}))
-	n2.followsAt(t, "n1", "elsewhere:1")
-	say("elsewhere:2")
-	n2.followsAt(t, "n1", "elsewhere:2")
-	say("")
-	etcdtest.Eventually(t, func() bool { return failures.Load() > 2 }, "it fails, and is called again")
-	l, _ := n2.Status().Leader()
-	require.Equal(t, "elsewhere:2", l.Address)
+		var now atomic.Pointer[answer]
+		say := func(address string, err error) { now.Store(&answer{address, err}) }
+		say("elsewhere:1", nil)
+		n2 := run(t, config("e", "n2", cli, virtual, func(cfg *elector.Config) {
+			cfg.AddressOf = func(_ context.Context, l elector.Leader) (string, error) {
+				if l.Address != "n1:1" {
+					t.Errorf("not the address of the value: %q", l.Address)
+				}
+				return now.Load().address, now.Load().err
+			}
+		}))
+		n2.followsAt(t, "n1", "elsewhere:1")
+		say("elsewhere:2", nil)
+		n2.followsAt(t, "n1", "elsewhere:2")
+		say("nonsense", errors.New("not now"))
+		time.Sleep(time.Minute)
+		l, _ := n2.Status().Leader()
+		require.Equal(t, "elsewhere:2", l.Address)
+		say("elsewhere:3", nil)
+		n2.followsAt(t, "n1", "elsewhere:3")
+	})
 }
 
 // An address that is found again is no news for the standby function. The first error is logged,
 // also after empty addresses.
 func TestAddressOfBesideStandby(t *testing.T) {
 	t.Parallel()
-	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	n1 := run(t, config(name, "n1", cli))
-	etcdtest.Take(t, n1.won, "the win")
-	var calls atomic.Int64
-	var log etcdtest.Paper
-	standby, seen, _ := positions()
-	run(t, config(name, "n2", cli, standby, func(cfg *elector.Config) {
-		cfg.Observer = observe.Options{Timeout: etcdtest.Patience, WatchCheck: -1} // on a busy machine the leader stays known
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		cfg.AddressOf = func(context.Context, elector.Leader) (string, error) {
-			switch calls.Add(1) {
-			case 1:
-				return "", nil
-			case 2, 3:
-				return "", errors.New("not now")
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		n1 := run(t, config("e", "n1", cli, virtual))
+		etcdtest.Take(t, n1.won, "the win")
+		calls := 0
+		var log etcdtest.Paper
+		standby, seen, _ := positions()
+		run(t, config("e", "n2", cli, virtual, standby, func(cfg *elector.Config) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			cfg.AddressOf = func(context.Context, elector.Leader) (string, error) {
+				switch calls++; calls {
+				case 1:
+					return "", nil
+				case 2, 3:
+					return "", errors.New("not now")
+				}
+				return "found:1", nil
 			}
-			return "found:1", nil
+		}))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Greater(t, calls, 6, "it is called again")
+		var told []string
+		for len(seen) > 0 {
+			if p := <-seen; p.Status.Role() == elector.Following {
+				l, _ := p.Status.Leader()
+				told = append(told, fmt.Sprintf("%q %d", l.Address, p.Ahead))
+			}
 		}
-	}))
-	var last elector.Position
-	for {
-		p := etcdtest.Take(t, seen, "the position")
-		require.NotEqual(t, last, p, "it is told again")
-		last = p
-		if l, ok := p.Status.Leader(); ok && l.Address == "found:1" {
-			require.Equal(t, 1, p.Ahead)
-			break
-		}
-	}
-	etcdtest.Eventually(t, func() bool { return calls.Load() >= 6 }, "it is called again, twice")
-	require.Empty(t, seen, "nothing has changed")
-	require.Equal(t, 1, strings.Count(log.String(), "the address of the leader was not found"))
+		require.Equal(t, []string{`"" 1`, `"found:1" 1`}, told)
+		require.Equal(t, 1, strings.Count(log.String(), "the address of the leader was not found"))
+	})
 }
 
 // A function that blocks delays neither the status, nor another leader's address, nor the win of
 // this node. Its context ends with the search, and what it returns then is dropped.
 func TestAddressOfMayBlock(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n1 := run(t, config(name, "n1", cli))
 	first := etcdtest.Take(t, n1.won, "the win")
@@ -209,11 +215,11 @@ func TestAddressOfMayBlock(t *testing.T) {
 // panicking is a codec that panics on demand.
 type panicking struct {
 	identity.Protobuf
-	now *atomic.Bool
+	now *bool
 }
 
 func (c panicking) Encode(id identity.Identity) ([]byte, error) {
-	if c.now.Load() {
+	if *c.now {
 		panic("a codec")
 	}
 	return c.Protobuf.Encode(id)
@@ -221,14 +227,15 @@ func (c panicking) Encode(id identity.Identity) ([]byte, error) {
 
 // SetAddress does not wait for a round that a panic of the codec has ended.
 func TestSetAddressAfterAPanic(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	codec := panicking{now: new(atomic.Bool)}
+	codec := panicking{now: new(bool)}
 	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Codec = codec }))
 	require.NoError(t, err)
-	codec.now.Store(true)
+	*codec.now = true
 	require.Panics(t, func() {
 		_ = e.Run(etcdtest.Context(t), func(context.Context, *elector.Leadership) error { return nil })
 	})
-	codec.now.Store(false)
+	*codec.now = false
 	require.NoError(t, e.SetAddress(etcdtest.ContextFor(t, time.Second), "n:2"))
 }

@@ -3,9 +3,7 @@ package elector_test
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,35 +18,9 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A filter of statuses that panics, ends its goroutine or blocks affects only its own call. The
-// test fails if the filter is called under a lock.
-func TestFilterThatMisbehaves(t *testing.T) {
-	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	n := run(t, config(name, "n", cli))
-	etcdtest.Take(t, n.won, "the win")
-	require.Panics(t, func() {
-		_, _ = n.Watch().NextWhere(etcdtest.Context(t), func(elector.Status) bool { panic("a bug") })
-	})
-	var all sync.WaitGroup
-	all.Go(func() {
-		_, _ = n.Watch().NextWhere(context.Background(), func(elector.Status) bool { runtime.Goexit(); return true })
-	})
-	release := make(chan struct{})
-	all.Go(func() {
-		_, _ = n.Watch().NextWhere(context.Background(), func(elector.Status) bool {
-			<-release
-			return n.Status().Role() != elector.Leading // calls the elector, too
-		})
-	})
-	require.Equal(t, elector.Leading, n.Status().Role())
-	require.ErrorIs(t, n.end(t), context.Canceled)
-	require.Empty(t, queueOf(t, cli, name))
-	close(release)
-	all.Wait()
-}
-
 // A hook of the observer that blocks delays neither a win nor the end of Run.
 func TestForeignHookThatBlocks(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	foreign := name + "/foreign"
 	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), foreign, "")))
@@ -75,6 +47,7 @@ func TestForeignHookThatBlocks(t *testing.T) {
 // An observer that ended, because etcd refused a request or seemed to, is replaced: the node is
 // still in the queue, so it must follow the leader.
 func TestBlindFollowerSeesAgain(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	leader := run(t, config(name, "leader", cli))
 	etcdtest.Take(t, leader.won, "the win")
@@ -113,6 +86,7 @@ func (f *flaky) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, er
 // If no watch ever opens but requests succeed, a waiter wins by means of reads; it does not block
 // the queue behind it.
 func TestWithoutWatches(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	first := run(t, config(name, "first", cli))
 	etcdtest.Take(t, first.won, "the win")

@@ -37,22 +37,27 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 	go func() { <-began; cancel() }()
 	require.ErrorIs(t, e.Run(ctx, lead), eldest.ErrStuck)
 
-	short, cancel := context.WithTimeout(etcdtest.Context(t), 200*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, e.Run(short, lead), eldest.ErrStuck, "not while the first one runs")
-	require.Empty(t, began)
-
-	ctx, cancel = context.WithCancel(etcdtest.Context(t))
-	done := etcdtest.Go(func() error { return e.Run(ctx, lead) })
-	release <- struct{}{}
-	etcdtest.Take(t, began, "the second call")
+	waitsForTheStuck(t, e, lead, began, func() { release <- struct{}{} })
 	close(release)
+}
+
+// waitsForTheStuck requires that a later Run waits for the function that an earlier one left behind.
+// That function sends to began when it is called, and returns after release.
+func waitsForTheStuck(t *testing.T, e *elector.Elector, lead func(context.Context, *elector.Leadership) error, began chan struct{}, release func()) {
+	t.Helper()
+	require.ErrorIs(t, e.Run(etcdtest.ContextFor(t, 100*time.Millisecond), lead), eldest.ErrStuck, "not while the first one runs")
+	require.Empty(t, began)
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	done := etcdtest.Go(func() error { return e.Run(ctx, lead) })
+	release()
+	etcdtest.Take(t, began, "the second call")
 	cancel()
 	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 }
 
 // The error of a lead function that returns after its context has ended is logged.
 func TestLateErrorIsLogged(t *testing.T) {
+	t.Parallel()
 	var log etcdtest.Paper
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
@@ -69,6 +74,7 @@ func TestLateErrorIsLogged(t *testing.T) {
 
 // A lead function that ends its goroutine gives leadership up.
 func TestGoexit(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := &node{id: "n"}
 	tenures := make(chan *elector.Leadership, 1024)

@@ -13,7 +13,6 @@ import (
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/latest"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // Elector keeps a node in its election. It is made by New and does nothing until Run. All methods
@@ -24,7 +23,7 @@ type Elector struct {
 	cell     latest.Cell[published]
 	// addresses is where other nodes forward to.
 	addresses latest.Cell[addresses]
-	logs      serial.Queue
+	log       log
 	running   atomic.Bool
 
 	// withdrawing is ended by Withdraw. withdrawn is closed by Run when the node is no longer a
@@ -53,6 +52,7 @@ func New(cfg Config) (*Elector, error) {
 	if err != nil {
 		return nil, e.failed("new elector", err)
 	}
+	e.log.to, e.log.attrs = cfg.Logger, []any{"election", cfg.Election, "node", cfg.NodeID}
 	e.cell.Set(published{status: unknown(e.failed("status", errNotRunning)).at(time.Now())})
 	e.addresses.Set(addresses{now: cfg.Address})
 	return e, nil
@@ -107,7 +107,7 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Lea
 			over = fmt.Errorf("%w: %w", over, cause)
 		}
 		e.publish(unknown(e.failed("status", over)), nil)
-		e.flush()
+		e.log.flush()
 	}()
 	return e.failed("run", e.rounds(ctx, lead))
 }
@@ -141,9 +141,7 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 		if r.session == nil {
 			level = slog.LevelWarn // no session was opened
 		}
-		e.log(func() {
-			e.cfg.Logger.Log(context.Background(), level, "election round ended", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err, "pause", pause)
-		})
+		e.log.line(level, "election round ended", "reason", err, "pause", pause)
 		if retry.Sleep(standing, pause) != nil {
 			e.spectate(ctx)
 			return context.Cause(ctx)

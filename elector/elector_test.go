@@ -19,11 +19,13 @@ var errEnough = errors.New("enough")
 
 // A new elector is Unknown and has a reason.
 func TestNeitherFromConstruction(t *testing.T) {
+	t.Parallel()
 	e, err := elector.New(config("e", "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
 	s := e.Status()
 	require.Equal(t, elector.Unknown, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
+	require.Contains(t, s.String(), "unknown: ")
 	first, err := e.Watch().Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, s, first)
@@ -46,6 +48,8 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 	require.Equal(t, one.Instance(), seen.Instance)
 	require.Equal(t, time.Minute, seen.TTL)
 	require.NotEmpty(t, seen.Value())
+	require.Contains(t, one.Status().String(), "leading with key")
+	require.Contains(t, two.Status().String(), `following node "one" at "one:1" with key`)
 
 	last := first.Token()
 	for range 3 {
@@ -65,6 +69,7 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 
 // Requirement 37: the end of Run's context ends everything, in order.
 func TestRequirement37RunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli))
 	require.NoError(t, err)
@@ -102,6 +107,7 @@ type key struct{}
 
 // Only one Run can be active at a time; another one can follow it.
 func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
 	etcdtest.Take(t, n.won, "the win")

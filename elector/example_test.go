@@ -13,16 +13,8 @@ import (
 // one is stopped.
 func Example() {
 	ctx := context.Background()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-	client, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, stop := etcdtest.ForExample()
+	defer stop()
 
 	node := func(id string) (e *elector.Elector, stop func()) {
 		e, err := elector.New(elector.Config{

@@ -15,7 +15,6 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // Group keeps a node in any number of elections with one session: all keys are bound to one lease,
@@ -29,7 +28,7 @@ import (
 type Group struct {
 	cfg      Config
 	instance string
-	logs     serial.Queue
+	log      log
 	// slots has one element for each election that enters or leaves its queue.
 	slots chan struct{}
 
@@ -72,6 +71,7 @@ func newGroup(cfg Config) (*Group, error) {
 		cfg: cfg, instance: identity.NewInstance(), slots: make(chan struct{}, cfg.Starts),
 		running: make(map[string]struct{}), opening: make(chan struct{}, 1),
 	}
+	g.log.to, g.log.attrs = cfg.Logger, []any{"node", cfg.NodeID}
 	_, err = cfg.value(g.instance, time.Second)
 	return g, err
 }
@@ -149,9 +149,7 @@ func (g *Group) leave(name string) {
 		g.mu.Unlock()
 	}
 	<-g.opening
-	late, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = g.logs.Wait(late)
+	g.log.flush()
 }
 
 func (g *Group) rounds(ctx context.Context, name string, lead func(context.Context, *Leadership) error) error {
@@ -172,7 +170,7 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 		if j.Err() != nil {
 			level = slog.LevelDebug // all rounds end; the session's one log line has the reason
 		}
-		g.log(level, "election round ended", "election", name, "reason", err, "pause", pause)
+		g.log.line(level, "election round ended", "election", name, "reason", err, "pause", pause)
 		if retry.Sleep(ctx, pause) != nil {
 			return context.Cause(ctx)
 		}
@@ -253,7 +251,7 @@ func (g *Group) drain(ctx context.Context, l *Leadership) (returned func()) {
 		if retry.Wait(patience, done) == nil {
 			return
 		}
-		g.log(slog.LevelError, "lead function ignores its context", "election", l.Election(),
+		g.log.line(slog.LevelError, "lead function ignores its context", "election", l.Election(),
 			"key", l.Key(), "token", int64(l.Token()), "waited", g.cfg.Drain)
 		late, cancel := g.late(ctx)
 		defer cancel()
@@ -270,11 +268,4 @@ func (g *Group) drain(ctx context.Context, l *Leadership) (returned func()) {
 // late returns a context for the requests of leaving: ctx itself has ended.
 func (g *Group) late(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.Leave)
-}
-
-// log writes a line off this goroutine, because the user's logger may be slow.
-func (g *Group) log(level slog.Level, line string, args ...any) {
-	g.logs.Do(func() {
-		g.cfg.Logger.Log(context.Background(), level, line, append([]any{"node", g.cfg.NodeID}, args...)...)
-	})
 }

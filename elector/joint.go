@@ -36,14 +36,14 @@ func (g *Group) session(ctx context.Context) (*joint, error) {
 		j, err := g.open(ctx)
 		if err == nil {
 			g.joint = j
-			g.log(slog.LevelInfo, "group session opened", "lease", hex(j.Session), "ttl", j.TTL())
+			g.log.line(slog.LevelInfo, "group session opened", "lease", hex(j.Session), "ttl", j.TTL())
 			return j, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		pause := g.cfg.Backoff(attempt)
-		g.log(slog.LevelWarn, "no group session", "reason", err, "pause", pause)
+		g.log.line(slog.LevelWarn, "no group session", "reason", err, "pause", pause)
 		if retry.Sleep(ctx, pause) != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -74,7 +74,7 @@ func (g *Group) open(ctx context.Context) (*joint, error) {
 // end closes a session. It blocks for at most Config.Leave, plus the time for which a user's
 // ShouldYield or Ordering ignores its context; after that the lease is left to expire.
 func (g *Group) end(j *joint) {
-	g.log(slog.LevelInfo, "group session ends", "lease", hex(j.Session), "reason", j.Err())
+	g.log.line(slog.LevelInfo, "group session ends", "lease", hex(j.Session), "reason", j.Err())
 	late, cancel := context.WithTimeout(context.Background(), g.cfg.Leave)
 	defer cancel()
 	err := j.Close(late)
@@ -85,7 +85,7 @@ func (g *Group) end(j *joint) {
 	if !g.cfg.Session.Shared {
 		g.left = j.ID()
 	}
-	g.log(slog.LevelWarn, "lease left to expire", "lease", hex(j.Session), "reason", err)
+	g.log.line(slog.LevelWarn, "lease left to expire", "lease", hex(j.Session), "reason", err)
 }
 
 func hex(s *lease.Session) string { return fmt.Sprintf("%x", s.ID()) }

@@ -86,7 +86,7 @@ func (l *locator) search(ctx context.Context, leader Leader) {
 		case err == nil:
 			l.found(ctx, address)
 		case !failing:
-			l.r.e.warn("the address of the leader was not found", "leader", leader.NodeID, "token", int64(leader.Token), "error", err)
+			l.r.e.log.warn("the address of the leader was not found", "leader", leader.NodeID, "token", int64(leader.Token), "error", err)
 		}
 		failing = err != nil
 		wait := located

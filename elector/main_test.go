@@ -3,13 +3,16 @@ package elector_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -30,6 +33,19 @@ func config(name, id string, cli *clientv3.Client, change ...func(*elector.Confi
 	}
 	return cfg
 }
+
+// inMemory runs a test in virtual time, with a client of an etcd in memory.
+func inMemory(t *testing.T, test func(t *testing.T, cli *clientv3.Client, link *memetcd.Link, etcd *memetcd.Etcd)) {
+	synctest.Test(t, func(t *testing.T) {
+		etcd := memetcd.New()
+		cli, link := etcd.Client()
+		t.Cleanup(func() { _ = cli.Close(); etcd.Close() })
+		test(t, cli, link, etcd)
+	})
+}
+
+// virtual makes the deadlines of a session follow virtual time.
+func virtual(cfg *elector.Config) { cfg.Session.Clock = lease.Monotonic() }
 
 func ttl(d time.Duration) func(*elector.Config) {
 	return func(cfg *elector.Config) { cfg.Session.TTL = d }
@@ -103,4 +119,16 @@ func queueOf(t testing.TB, cli *clientv3.Client, name string) []observe.Entry {
 	queue, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
 	require.NoError(t, err)
 	return queue
+}
+
+// nodesOf names the nodes of a queue.
+func nodesOf(t testing.TB, queue []observe.Entry) []string {
+	t.Helper()
+	ids := []string{}
+	for _, entry := range queue {
+		id, err := identity.Protobuf{}.Decode(entry.Value)
+		require.NoError(t, err)
+		ids = append(ids, id.NodeID)
+	}
+	return ids
 }

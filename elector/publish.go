@@ -2,9 +2,12 @@ package elector
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/internal/latest"
+	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // published is a status with the condition under which it holds.
@@ -75,24 +78,25 @@ func (e *Elector) publish(s Status, over func() error) {
 		return
 	}
 	e.cell.Set(published{status: s.at(time.Now()), over: over})
-	e.log(func() {
-		e.cfg.Logger.Info("election status", "election", e.cfg.Election, "node", e.cfg.NodeID, "instance", e.instance, "status", s)
-	})
+	e.log.line(slog.LevelInfo, "election status", "instance", e.instance, "status", s)
 }
 
-// log writes a line off this goroutine, because the user's logger may be slow.
-func (e *Elector) log(line func()) { e.logs.Do(line) }
-
-// warn logs a warning about this node.
-func (e *Elector) warn(line string, args ...any) {
-	e.log(func() {
-		e.cfg.Logger.Warn(line, append([]any{"election", e.cfg.Election, "node", e.cfg.NodeID}, args...)...)
-	})
+// log writes lines off the caller's goroutine, because the user's logger may be slow.
+type log struct {
+	queue serial.Queue
+	to    *slog.Logger
+	attrs []any // of each line
 }
+
+func (l *log) line(level slog.Level, line string, attrs ...any) {
+	l.queue.Do(func() { l.to.Log(context.Background(), level, line, slices.Concat(l.attrs, attrs)...) })
+}
+
+func (l *log) warn(line string, attrs ...any) { l.line(slog.LevelWarn, line, attrs...) }
 
 // flush waits for the logger for at most one second.
-func (e *Elector) flush() {
+func (l *log) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = e.logs.Wait(ctx)
+	_ = l.queue.Wait(ctx)
 }

@@ -55,7 +55,7 @@ func (r *round) play(ctx context.Context) error {
 		r.lasted = time.Since(stood)
 		r.e.publish(unknown(err), nil)
 		r.leave(ctx)
-		return r.outlast(ctx, err)
+		return r.afterStandBy(ctx, err)
 	}
 	for {
 		err = r.tenure(ctx, l)
@@ -144,7 +144,7 @@ func (r *round) serve() {
 	r.closing.Go(func() {
 		err := transfer.Serve(context.Background(), cfg)
 		if r.session.Err() == nil {
-			e.warn("this node does not take part in transfers", "reason", err)
+			e.log.warn("this node does not take part in transfers", "reason", err)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func (r *round) abandon(reason error) {
 	e := r.e
 	e.leftKeys = true
 	r.session.Abandon()
-	e.warn("lease left to expire", "lease", fmt.Sprintf("%x", r.session.ID()), "reason", reason)
+	e.log.warn("lease left to expire", "lease", fmt.Sprintf("%x", r.session.ID()), "reason", reason)
 }
 
 // stable reports whether the round lasted long enough for the back-off to start anew.

@@ -16,13 +16,9 @@ import (
 // A program that leads whenever it is elected, until it is stopped.
 func ExampleRun() {
 	ctx, stop := context.WithCancel(context.Background())
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-
-	client, err := elector.Dial(clientv3.Config{Endpoints: cluster.Endpoints()})
+	etcd, stopEtcd := etcdtest.ForExample()
+	defer stopEtcd()
+	client, err := elector.Dial(clientv3.Config{Endpoints: etcd.Endpoints()})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,12 +42,9 @@ func ExampleRun() {
 // cache without a lock.
 func ExampleWithStandby() {
 	ctx := context.Background()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-	client, err := elector.Dial(clientv3.Config{Endpoints: cluster.Endpoints()})
+	etcd, stopEtcd := etcdtest.ForExample()
+	defer stopEtcd()
+	client, err := elector.Dial(clientv3.Config{Endpoints: etcd.Endpoints()})
 	if err != nil {
 		log.Fatal(err)
 	}

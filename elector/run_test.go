@@ -105,6 +105,7 @@ func TestRunErrors(t *testing.T) {
 
 // Dial sets what leases need, but no field that is already set. It does not need a running etcd.
 func TestDial(t *testing.T) {
+	t.Parallel()
 	cli, err := elector.Dial(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, cli.Close()) }()

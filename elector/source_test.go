@@ -18,6 +18,7 @@ import (
 // Requirement 40: the elector waits for clients that are not ready yet, and the next round uses the
 // new ones.
 func TestRequirement40Source(t *testing.T) {
+	t.Parallel()
 	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	first, second := c.Client(t), c.Client(t)
 	var asked atomic.Int32
@@ -56,6 +57,7 @@ func TestRequirement40Source(t *testing.T) {
 
 // A source that blocks ends with Run.
 func TestSourceEndsWithRun(t *testing.T) {
+	t.Parallel()
 	asked := make(chan struct{})
 	n := run(t, config(etcdtest.Election(t), "n", nil, func(cfg *elector.Config) {
 		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
@@ -72,6 +74,7 @@ func TestSourceEndsWithRun(t *testing.T) {
 // A node also leads in a namespace. The client behind the namespaced lease confirms the renewals;
 // an error reports that it is missing.
 func TestNamespacedClients(t *testing.T) {
+	t.Parallel()
 	const space = "teams/a/"
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clients := elector.Clients{KV: namespace.NewKV(cli, space), Watcher: namespace.NewWatcher(cli, space), Lease: namespace.NewLease(cli, space)}
@@ -82,7 +85,11 @@ func TestNamespacedClients(t *testing.T) {
 	clients.Majority = cli
 	n := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
 	l := etcdtest.Take(t, n.won, "the win")
-	found, err := cli.Get(etcdtest.Context(t), space+l.Key())
+	_, err = l.KV().Put(etcdtest.Context(t), name, "by the leader")
 	require.NoError(t, err)
-	require.Len(t, found.Kvs, 1)
+	for _, key := range []string{l.Key(), name} {
+		found, err := cli.Get(etcdtest.Context(t), space+key)
+		require.NoError(t, err)
+		require.Len(t, found.Kvs, 1)
+	}
 }

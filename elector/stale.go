@@ -31,14 +31,14 @@ func (r *round) evict(ctx context.Context) error {
 		// An instance that is found after the first round started later: with TakeOver it evicted
 		// this instance, and is not evicted in return.
 		if id.Instance != e.instance && (!e.cfg.TakeOver || !e.earlier) {
-			e.warn("another process, or an earlier instance of this node, has this node ID: its key is not removed",
+			e.log.warn("another process, or an earlier instance of this node, has this node ID: its key is not removed",
 				"key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 			continue
 		}
 		if err := election.Evict(ctx, r.clients.KV, e.cfg.Election, entry.Candidate); err != nil {
 			return err
 		}
-		e.warn("stale key removed", "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
+		e.log.warn("stale key removed", "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
 	}
 	e.earlier, e.leftKeys = false, false
 	return nil

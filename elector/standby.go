@@ -95,23 +95,13 @@ func (r *round) standDown(ctx context.Context, err error) error {
 	return r.e.failed("standby", retry.Wait(patience, s.returned))
 }
 
-// outlast waits for a standby function whose context has ended, so that no other round begins while
-// it runs: for Config.Drain and, after that, until ctx ends. It returns why the round ended.
-func (r *round) outlast(ctx context.Context, why error) error {
-	s, e := r.standby, r.e
-	if s == nil {
-		return why
+// afterStandBy waits for a standby function whose context has ended, so that no other round begins
+// while it runs. It returns why the round ended.
+func (r *round) afterStandBy(ctx context.Context, why error) error {
+	if s := r.standby; s != nil {
+		if stuck := r.outlast(ctx, "standby", s.until, s.returned, func(error) {}); stuck != nil {
+			return fmt.Errorf("%w: %w", stuck, why)
+		}
 	}
-	patience, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.until)
-	defer cancel()
-	if retry.Wait(patience, s.returned) == nil {
-		return why
-	}
-	e.log(func() {
-		e.cfg.Logger.Error("standby function ignores its context", "election", e.cfg.Election, "node", e.cfg.NodeID, "waited", e.cfg.Drain)
-	})
-	if retry.Wait(ctx, s.returned) != nil {
-		e.stuck = s.returned
-	}
-	return e.failed("standby", fmt.Errorf("%w: waited %v for the standby function: %w", eldest.ErrStuck, e.cfg.Drain, why))
+	return why
 }

@@ -49,6 +49,7 @@ func ahead(t *testing.T, seen <-chan elector.Position, leader string, n int) {
 // A standby function is told the leader and the position, also when a candidate leaves that is not
 // its predecessor; and that this node is next. Its context ends with the win.
 func TestStandby(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a := run(t, config(name, "a", cli))
 	etcdtest.Take(t, a.won, "a's tenure")
@@ -73,6 +74,7 @@ func TestStandby(t *testing.T) {
 // Until the standby function has returned, the node holds the key, does not lead, and is Unknown.
 // lead sees what the function has written, without a lock.
 func TestLeadWaitsForStandby(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	ended, release, led := make(chan struct{}), make(chan struct{}), make(chan int, 1)
 	warm := 0
@@ -104,6 +106,7 @@ func TestLeadWaitsForStandby(t *testing.T) {
 // leads, and is no candidate until the function has returned. Run returns without it, and the next
 // Run waits for it.
 func TestStandbyThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var running sync.Mutex
 	began, release := make(chan struct{}, 1024), make(chan struct{})
@@ -135,22 +138,13 @@ func TestStandbyThatIgnoresItsContext(t *testing.T) {
 	require.Len(t, queueOf(t, cli, name), 1, "the stuck node is no candidate")
 	cancel()
 	require.ErrorIs(t, etcdtest.Take(t, first, "the end of Run"), eldest.ErrStuck)
-	short, cancel := context.WithTimeout(etcdtest.Context(t), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, e.Run(short, lead), eldest.ErrStuck, "not while the first one runs")
-	require.Empty(t, began)
-
-	ctx, cancel = context.WithCancel(etcdtest.Context(t))
-	second := etcdtest.Go(func() error { return e.Run(ctx, lead) })
-	close(release)
-	etcdtest.Take(t, began, "the second call")
-	cancel()
-	require.ErrorIs(t, etcdtest.Take(t, second, "the end of Run"), context.Canceled)
+	waitsForTheStuck(t, e, lead, began, func() { close(release) })
 }
 
 // The context ends with the cause of Withdraw and of Run's context; a lost session ends it, and the
 // next round calls the function again.
 func TestStandbyEndsWithTheRound(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a := run(t, config(name, "a", cli))
 	etcdtest.Take(t, a.won, "a's tenure")
@@ -178,6 +172,7 @@ func TestStandbyEndsWithTheRound(t *testing.T) {
 // The tenure is lost while the standby function, whose context has ended, has not returned: lead is
 // not called in it. Once the function has returned, the next round calls both.
 func TestTenureLostDuringStandby(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(ctx context.Context, cli *clientv3.Client, own observe.Entry) error{
 		"key": func(ctx context.Context, cli *clientv3.Client, own observe.Entry) error {
 			return etcdtest.Err(cli.Delete(ctx, own.Key))
@@ -222,6 +217,7 @@ func TestTenureLostDuringStandby(t *testing.T) {
 //
 // The test fails if lead is called before the standby function has returned.
 func TestStandbyNeverOverlapsLead(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var tenures atomic.Int64
 	for _, id := range []string{"a", "b", "c"} {
@@ -259,6 +255,7 @@ func TestStandbyNeverOverlapsLead(t *testing.T) {
 // A standby function may return early: the node stays in the queue. Positions that are read later
 // end with the cause.
 func TestStandbyThatReturns(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a := run(t, config(name, "a", cli))
 	etcdtest.Take(t, a.won, "a's tenure")

@@ -24,6 +24,7 @@ import (
 // G3 for the status: past the deadline the first call returns Unknown, whether the node led or
 // followed, before any timer has fired.
 func TestStatusReadsTheClock(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := etcdtest.NewClock()
 	slept := func(cfg *elector.Config) {
@@ -50,6 +51,7 @@ func TestStatusReadsTheClock(t *testing.T) {
 // A status contains the time of its beginning, however late it is read: statuses of two nodes that
 // were read late can still be put in order.
 func TestStatusTellsSinceWhen(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	require.True(t, elector.Status{}.Since().IsZero())
 	before := time.Now()
@@ -73,6 +75,7 @@ func TestStatusTellsSinceWhen(t *testing.T) {
 // newer one; of several new statuses the newest is returned; a filter skips statuses; and a read
 // whose context has ended loses nothing.
 func TestRequirement35Watch(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
 	etcdtest.Take(t, n.won, "the win")
@@ -101,6 +104,7 @@ func TestRequirement35Watch(t *testing.T) {
 
 // NextWhere checks the status as it is at this moment, not as it was published.
 func TestNextWhereReadsTheClock(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := etcdtest.NewClock()
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }))
@@ -116,6 +120,7 @@ func TestNextWhereReadsTheClock(t *testing.T) {
 // A process that was stopped between the proof of its win and the call of its lead function does
 // not call it: the tenure has been over for long.
 func TestTenureThatIsOverIsNotLed(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, leader := orphan(t, cli, name, identity.Identity{NodeID: "other"})
 	clock := etcdtest.NewClock()
@@ -162,6 +167,7 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 //
 // Fails if the line of a tenure lacks the lease or its TTL.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
+	t.Parallel()
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log etcdtest.Paper
 	const granted = time.Minute

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // tenure calls the lead function in the tenure that was just won, and returns why the tenure ended.
@@ -46,11 +48,13 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	r.e.publish(unknown(cause), nil)
 	r.lasted = time.Since(won)
 	if running {
-		if err := r.drain(ctx, l, returned); err != nil {
+		// The key stays in place until Config.Drain has passed; then the lease is left to its deadline.
+		until := time.Now().Add(r.e.cfg.Drain)
+		if err := r.outlast(ctx, "lead", until, returned, r.abandon, "key", l.Key(), "token", int64(l.Token())); err != nil {
 			return err
 		}
 		if result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
-			r.e.warn("lead function returned an error after its context had ended",
+			r.e.log.warn("lead function returned an error after its context had ended",
 				"key", l.Key(), "token", int64(l.Token()), "error", result)
 		}
 	}
@@ -65,27 +69,20 @@ func gaveUp(err error) error {
 	return fmt.Errorf("%w: the lead function returned: %w", eldest.ErrResigned, err)
 }
 
-// drain waits for a lead function whose context has ended: for Config.Drain with the key in place,
-// and after that, with the lease left to its deadline, until ctx ends. If the function returned in
-// time, drain returns nil and has sent nothing to etcd.
-func (r *round) drain(ctx context.Context, l *Leadership, returned <-chan struct{}) error {
+// outlast waits for the lead or standby function (op) whose context has ended: until a time, and
+// then, after late, until ctx ends. If the function returned in time, outlast returns nil and has
+// sent nothing to etcd.
+func (r *round) outlast(ctx context.Context, op string, until time.Time, returned <-chan struct{}, late func(stuck error), args ...any) error {
 	e := r.e
-	patience := time.NewTimer(e.cfg.Drain)
-	defer patience.Stop()
-	select {
-	case <-returned:
+	patience, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	defer cancel()
+	if retry.Wait(patience, returned) == nil {
 		return nil
-	case <-patience.C:
 	}
-	e.log(func() {
-		e.cfg.Logger.Error("lead function ignores its context", "election", e.cfg.Election, "node", e.cfg.NodeID,
-			"key", l.Key(), "token", int64(l.Token()), "waited", e.cfg.Drain)
-	})
-	stuck := e.failed("lead", fmt.Errorf("%w: waited %v", eldest.ErrStuck, e.cfg.Drain))
-	r.abandon(stuck)
-	select {
-	case <-returned:
-	case <-ctx.Done():
+	e.log.line(slog.LevelError, op+" function ignores its context", append(args, "waited", e.cfg.Drain)...)
+	stuck := e.failed(op, fmt.Errorf("%w: waited %v", eldest.ErrStuck, e.cfg.Drain))
+	late(stuck)
+	if retry.Wait(ctx, returned) != nil {
 		e.stuck = returned
 	}
 	return stuck

@@ -39,6 +39,7 @@ func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []st
 // A tenure that is handed over ends in the usual order: the function's context, the status, the
 // function, and then the key. The node campaigns again, at the end of the queue.
 func TestHandedOverByTransfer(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	name, clients := etcdtest.Election(t), transfer.Client(cli)
 	n1 := &node{id: "n1", won: make(chan *elector.Leadership, 16)}
@@ -83,6 +84,7 @@ func TestHandedOverByTransfer(t *testing.T) {
 
 // The node with the highest priority in the queue leads; the values contain the priorities.
 func TestPriorityOfNodes(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	name := etcdtest.Election(t)
 	priority := func(p int32) func(*elector.Config) { return func(cfg *elector.Config) { cfg.Priority = p } }
@@ -102,6 +104,7 @@ func TestPriorityOfNodes(t *testing.T) {
 
 // A value of another format has no priority, and no node yields to its candidate.
 func TestPriorityAndForeignValues(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	name := etcdtest.Election(t)
 	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
@@ -118,6 +121,7 @@ func TestPriorityAndForeignValues(t *testing.T) {
 }
 
 func TestTransferAndPriorityAreChecked(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	for name, change := range map[string]func(*elector.Config){
 		"a bad timeout": func(cfg *elector.Config) { cfg.Serve.Timeout = -1 },

@@ -13,6 +13,7 @@ import (
 
 // A node that withdraws stops leading, follows the next leader, and does not campaign again.
 func TestWithdraw(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a, why := &node{id: "a", won: make(chan *elector.Leadership, 1)}, make(chan error, 1)
 	a.runWith(t, config(name, "a", cli), func(ctx context.Context, l *elector.Leadership) error {
@@ -46,6 +47,7 @@ func TestWithdraw(t *testing.T) {
 // A node in the queue that withdraws leaves the queue; a node that withdraws before Run never
 // enters it; and Withdraw ends with its context.
 func TestWithdrawBeforeTheTurn(t *testing.T) {
+	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	leads := run(t, config(name, "leads", cli))
 	etcdtest.Take(t, leads.won, "the tenure")
@@ -84,6 +86,7 @@ func TestWithdrawBeforeTheTurn(t *testing.T) {
 
 // An elector can run more than once: the end of an earlier Run has no effect on a later Withdraw.
 func TestWithdrawInALaterRun(t *testing.T) {
+	t.Parallel()
 	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
 	first, stop := context.WithCancel(etcdtest.Context(t))

@@ -21,12 +21,8 @@ import (
 // arrives last.
 func Example() {
 	ctx := context.Background()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	check(err)
-	defer cluster.Close()
-	etcd, err := cluster.Dial()
-	check(err)
-	defer etcd.Close()
+	etcd, stop := etcdtest.ForExample()
+	defer stop()
 
 	// The store. Memory is enough for an example, and for a cache.
 	fenced, err := fence.New(fence.Config{Elections: []string{"billing"}, Store: &fence.Memory{}})

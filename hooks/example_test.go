@@ -18,16 +18,8 @@ import (
 func ExampleTee() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	etcd, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer etcd.Close()
-	client, err := etcd.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, stop := etcdtest.ForExample()
+	defer stop()
 
 	told := hooks.Tee(hooks.Log(brief(), "nightly-jobs"), hooks.Set{
 		Candidate: election.Hooks{Ended: func(e election.EndedEvent) { fmt.Println("the end:", hooks.Cause(e.Cause)) }},

@@ -14,7 +14,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -228,24 +227,6 @@ func TestChangesAcrossACompaction(t *testing.T) {
 	require.Equal(t, []string{"left 3 leaves", "left 4 requeues", "changed 2 newer value", "registered 4 requeued", "registered 6 comes"}, said(f.known()))
 	s.put(6, "goes on")
 	f.until("kept", "newer value", "requeued", "goes on")
-}
-
-// The only member is killed and comes back with its data; then nothing has changed.
-func TestChangesAcrossARestart(t *testing.T) {
-	t.Parallel()
-	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
-	s.put(1, "v")
-	f := s.changes(quick)
-	f.known()
-	require.NoError(t, s.Cluster.Member(0).Kill())
-	for f.update().State.Kind != eldest.Unknown {
-	}
-	require.NoError(t, s.Cluster.Restart(s.Ctx, 0))
-	u := f.known()
-	require.Empty(t, said(u), "known again, and unchanged")
-	etcdtest.Reachable(t, s.Admin)
-	s.put(2, "w")
-	f.until("v", "w")
 }
 
 // Connections that are reset under writes lose no change that lasts: update checks that the updates

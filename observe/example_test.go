@@ -18,16 +18,8 @@ import (
 // candidates are the smallest that etcd allows: a key with a lease.
 func Example() {
 	ctx := context.Background()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-	client, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, stop := etcdtest.ForExample()
+	defer stop()
 	stand := func(value string) clientv3.LeaseID {
 		lease, err := client.Grant(ctx, 60)
 		if err != nil {
@@ -40,7 +32,7 @@ func Example() {
 		return lease.ID
 	}
 
-	_, err = observe.LeaderOf(ctx, client, "reports")
+	_, err := observe.LeaderOf(ctx, client, "reports")
 	fmt.Println("no leader yet:", errors.Is(err, eldest.ErrNoLeader))
 
 	observer, err := observe.New(observe.Config{

@@ -15,45 +15,6 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// A stream that is cut in one direction only: events are lost, the connection remains.
-func TestOneWayCut(t *testing.T) {
-	t.Parallel()
-	for name, direction := range map[string]etcdtest.Direction{"requests": etcdtest.Inbound, "answers": etcdtest.Outbound} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			host := s.Cluster.Host(t)
-			cli := host.Client(t)
-			o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
-			sub := o.Subscribe()
-			s.put(1, "v")
-			s.led(sub, 1, "v")
-			host.Drop(direction)
-			s.is(sub, eldest.Unknown)
-			s.put(1, "w")
-			host.Mend()
-			s.led(sub, 1, "w")
-		})
-	}
-}
-
-// Connections that are reset again and again lose no change.
-func TestResets(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	host := s.Cluster.Host(t)
-	cli := host.Client(t)
-	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
-	sub := o.Subscribe()
-	for i := range int64(10) {
-		s.put(i+1, "v")
-		if i > 0 {
-			s.remove(i)
-		}
-		s.until(sub, func(state eldest.State) bool { return state.Leader.Lease == i+1 })
-		require.Positive(t, host.Reset())
-	}
-}
-
 // The only member is killed and comes back with its data.
 func TestMemberRestart(t *testing.T) {
 	t.Parallel()

@@ -105,12 +105,10 @@ func (c Config) withDefaults() (Config, error) {
 type Observer struct {
 	cfg    Config
 	source *watch.Source
-	cell   latest.Cell[eldest.State]
-	// positions has the states of cell, with the position of cfg.Key.
-	positions latest.Cell[Position]
-	hooks     serial.Queue
-	stop      context.CancelFunc
-	done      chan struct{}
+	cell   latest.Cell[Position]
+	hooks  serial.Queue
+	stop   context.CancelFunc
+	done   chan struct{}
 	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
@@ -145,8 +143,8 @@ func (o *Observer) State() eldest.State {
 	if err := o.cell.Err(); err != nil {
 		return eldest.State{Reason: err}
 	}
-	if state, ok := o.cell.Get(); ok {
-		return unshared(state)
+	if p, ok := o.cell.Get(); ok {
+		return unshared(p.State)
 	}
 	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
 }
@@ -173,7 +171,8 @@ func (o *Observer) Close() {
 // many subscriptions of one observer are independent.
 type Subscription struct {
 	election string
-	reader   *latest.Reader[eldest.State]
+	reader   *latest.Reader[Position]
+	last     eldest.State // the last one that was returned
 }
 
 // Next returns the newest state if this subscription has not returned it yet; otherwise it blocks
@@ -186,8 +185,11 @@ func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 	if ctx == nil {
 		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	state, err := s.reader.Next(ctx)
-	return unshared(state), err
+	p, err := s.reader.NextWhere(ctx, func(p Position) bool { return !same(p.State, s.last) })
+	if err == nil {
+		s.last = p.State
+	}
+	return unshared(p.State), err
 }
 
 // unshared returns a state with a copy of the value, which all readers of the cell share.
@@ -228,7 +230,6 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
-	o.positions.Close(err)
 	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
@@ -261,11 +262,11 @@ func (o *Observer) publish(state eldest.State) {
 		o.newest = state.Leader.Token
 	}
 	o.queue.Store(int64(len(o.view.Queue)))
-	o.place(state, o.ahead())
-	if last, ok := o.cell.Get(); ok && same(last, state) {
+	ahead := o.ahead()
+	if last, ok := o.cell.Get(); ok && last.Ahead == ahead && same(last.State, state) {
 		return
 	}
-	o.cell.Set(state)
+	o.cell.Set(Position{State: state, Ahead: ahead})
 }
 
 // interrupted is called when the watch is not in place, with the reason.
@@ -276,9 +277,7 @@ func (o *Observer) interrupted(reason error) {
 
 func (o *Observer) unknown(reason error) {
 	o.queue.Store(-1)
-	state := eldest.State{Reason: failed("observe", o.cfg.Election, reason)}
-	o.place(state, -1)
-	o.cell.Set(state)
+	o.cell.Set(Position{State: eldest.State{Reason: failed("observe", o.cfg.Election, reason)}, Ahead: -1})
 }
 
 // source returns the client of a watch, whose repeated reads are reported to the hooks.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -123,40 +122,6 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	require.ErrorIs(t, state.Reason, eldest.ErrUnavailable)
 }
 
-// States in quick succession may be skipped; tokens and revisions that are reported never decrease.
-func TestTokensNeverGoBack(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	o := s.observer()
-	var readers sync.WaitGroup
-	for range 4 {
-		sub := o.Subscribe()
-		readers.Go(func() {
-			var newest eldest.Token
-			var revision int64
-			for {
-				state, err := sub.Next(s.Ctx)
-				if err != nil {
-					return
-				}
-				if state.Kind == eldest.Led && state.Leader.Token < newest || state.Revision < revision {
-					t.Errorf("%d, revision %d, after %d, revision %d", state.Leader.Token, state.Revision, newest, revision)
-				}
-				newest, revision = max(newest, state.Leader.Token), state.Revision
-			}
-		})
-	}
-	for i := range int64(300) {
-		s.put(i%7+1, "v")
-		if i >= 3 {
-			s.remove((i-3)%7 + 1)
-		}
-	}
-	s.led(o.Subscribe(), 298%7, "v") // the last but two
-	o.Close()
-	readers.Wait()
-}
-
 // Keys that are no candidates are reported, and never become the leader.
 func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	s := newStage(t)
@@ -208,6 +173,9 @@ func TestClose(t *testing.T) {
 	}()
 	o.Close()
 	require.ErrorIs(t, <-blocked, eldest.ErrClosed)
+	require.Equal(t, eldest.Unknown, o.State().Kind, "a closed observer reports no leader (G6)")
+	require.ErrorIs(t, o.State().Reason, eldest.ErrClosed)
+	require.Zero(t, o.State().Leader)
 	for range 2 {
 		_, err := read.Next(s.Ctx)
 		require.ErrorIs(t, err, eldest.ErrClosed)
@@ -262,18 +230,4 @@ func TestThousandSubscribers(t *testing.T) {
 	all.Wait()
 	require.Equal(t, 1, s.Rec.Count("Watch"))
 	require.Equal(t, 2, s.Rec.Count())
-}
-
-func TestObserveInANamespace(t *testing.T) {
-	s := newStage(t)
-	o := s.observer(func(cfg *observe.Config) {
-		cfg.KV, cfg.Watcher = namespace.NewKV(s.Client, "/prod/"), namespace.NewWatcher(s.Client, "/prod/")
-	})
-	sub := o.Subscribe()
-	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
-	s.put(1, "outside")
-	key := "/prod/" + s.key(2)
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, key, "inside")))
-	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
-	require.Equal(t, s.key(2), s.led(sub, 2, "inside").Leader.Key)
 }

@@ -1,7 +1,6 @@
 package observe_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -106,7 +105,8 @@ func TestQueue(t *testing.T) {
 	}
 
 	var without []observe.Entry
-	s.promptly(func() { without, err = observe.Queue(s.Ctx, s.Client, nil, s.Election) })
+	var none *clientv3.Client
+	s.promptly(func() { without, err = observe.Queue(s.Ctx, s.Client, none, s.Election) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"Range"}, s.Rec.Methods())
 	require.Len(t, without, 4)
@@ -116,25 +116,18 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-func TestQueriesInANamespace(t *testing.T) {
+func TestInANamespace(t *testing.T) {
 	s := newStage(t)
 	kv := namespace.NewKV(s.Client, "/prod/")
-	key := "/prod/" + s.key(1)
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, key, "v")))
-	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
+	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = kv, namespace.NewWatcher(s.Client, "/prod/") })
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	s.put(1, "outside")
+	key := "/prod/" + s.key(2)
+	s.Put(key, "inside")
+	t.Cleanup(func() { s.Remove(key) })
+	require.Equal(t, s.key(2), s.led(sub, 2, "inside").Leader.Key)
 	leader, err := observe.LeaderOf(s.Ctx, kv, s.Election)
 	require.NoError(t, err)
-	require.Equal(t, s.key(1), leader.Key)
-	require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(s.Ctx, s.Client, s.Election)), eldest.ErrNoLeader)
-}
-
-// Without a client for leases, TTLs are not requested.
-func TestQueueWithoutTTLs(t *testing.T) {
-	s := newStage(t)
-	s.put(7, "v")
-	var none *clientv3.Client
-	queue, err := observe.Queue(s.Ctx, s.Client, none, s.Election)
-	require.NoError(t, err)
-	require.Len(t, queue, 1)
-	require.Negative(t, queue[0].TTL)
+	require.Equal(t, s.key(2), leader.Key)
 }

@@ -33,21 +33,6 @@ func TestWatchCheckSeesPastAForeignKey(t *testing.T) {
 	s.led(sub, 1, "v")
 }
 
-// G6: a closed observer does not go on reporting a leader.
-//
-// The test fails if the newest state remains in place when the observer ends.
-func TestStateAfterClose(t *testing.T) {
-	s := newStage(t)
-	o := s.observer()
-	s.put(1, "v")
-	s.led(o.Subscribe(), 1, "v")
-	o.Close()
-	state := o.State()
-	require.Equal(t, eldest.Unknown, state.Kind)
-	require.ErrorIs(t, state.Reason, eldest.ErrClosed)
-	require.Zero(t, state.Leader)
-}
-
 // streams counts the watch streams that etcd's clients keep in this process.
 func streams() int {
 	stacks := make([]byte, 1<<20)

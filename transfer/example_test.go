@@ -19,16 +19,8 @@ import (
 // second one requeues for that and is behind it afterwards.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-	client, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
+	client, stop := etcdtest.ForExample()
+	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()

@@ -22,7 +22,7 @@ func Proclaim(ctx context.Context, kv clientv3.KV, e Entry, token eldest.Token) 
 		Commit()
 	switch {
 	case err != nil:
-		return 0, outcome(err)
+		return 0, Outcome(err)
 	case !resp.Succeeded:
 		return 0, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
 	}
@@ -34,7 +34,7 @@ func Proclaim(ctx context.Context, kv clientv3.KV, e Entry, token eldest.Token) 
 // a lost reply.
 func Leave(ctx context.Context, kv clientv3.KV, key string, token eldest.Token) error {
 	_, err := kv.Txn(ctx).If(inLife(key, token)).Then(clientv3.OpDelete(key)).Commit()
-	return outcome(err)
+	return Outcome(err)
 }
 
 // inLife compares the create revision of a key with a token.

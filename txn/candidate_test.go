@@ -8,7 +8,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -75,10 +74,4 @@ func (s *stage) count(key string) int64 {
 	resp, err := s.Admin.Get(s.Ctx, key, clientv3.WithCountOnly())
 	require.NoError(s.T, err)
 	return resp.Count
-}
-
-func TestEntryKeyIsThatOfTheRoomKeys(t *testing.T) {
-	e := txn.Entry{Election: "e", Lease: 0xABC}
-	require.Equal(t, keys.Candidate("e", 0xABC), e.Key())
-	require.Equal(t, "e/abc", e.Key())
 }

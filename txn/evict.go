@@ -40,7 +40,7 @@ func Evict(ctx context.Context, kv clientv3.KV, s Suspect) (evicted bool, err er
 		clientv3.OpPut(s.Own, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease()),
 	).Commit()
 	if err != nil {
-		return false, outcome(err)
+		return false, Outcome(err)
 	}
 	return resp.Succeeded, nil
 }

@@ -16,16 +16,8 @@ import (
 // after its key was deleted.
 func Example() {
 	ctx := context.Background()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cluster.Close()
-	cli, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cli.Close()
+	cli, stop := etcdtest.ForExample()
+	defer stop()
 
 	enter := func(value string) (txn.Entry, txn.Position) {
 		lease, err := cli.Grant(ctx, 60)
@@ -45,7 +37,7 @@ func Example() {
 	fmt.Println("bert waits for anna:", second.Ahead[0].Key == anna.Key())
 
 	guard := txn.Guard{Election: "reports", Key: anna.Key(), Token: first.Token}
-	_, err = guard.Txn(ctx, cli).Then(clientv3.OpPut("report", "by anna")).Commit()
+	_, err := guard.Txn(ctx, cli).Then(clientv3.OpPut("report", "by anna")).Commit()
 	fmt.Println("anna writes:", err)
 
 	if err := txn.Leave(ctx, cli, anna.Key(), first.Token); err != nil {

@@ -1,7 +1,6 @@
 package txn_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,24 +9,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
 
 // errSent is the error of a transaction that the guard sends.
 var errSent = errors.New("it was sent")
-
-// outbox is an etcd that accepts transactions and does nothing with them.
-type outbox struct{ clientv3.KV }
-
-func (outbox) Txn(context.Context) clientv3.Txn { return &outgoing{} }
-
-type outgoing struct{ clientv3.Txn }
-
-func (o *outgoing) If(...clientv3.Cmp) clientv3.Txn      { return o }
-func (o *outgoing) Then(...clientv3.Op) clientv3.Txn     { return o }
-func (o *outgoing) Else(...clientv3.Op) clientv3.Txn     { return o }
-func (*outgoing) Commit() (*clientv3.TxnResponse, error) { return nil, errSent }
 
 // FuzzGuardKeepsOut: no put and no delete, of a key or of any range, alone or nested, reaches a key
 // of the election through its own guard; and an operation that reaches none of them is not refused.
@@ -40,6 +28,7 @@ func FuzzGuardKeepsOut(f *testing.F) {
 	} {
 		f.Add(seed.election, seed.key, seed.end)
 	}
+	outbox := etcdtest.WithTxns(nil, func(*etcdtest.Txn) (*clientv3.TxnResponse, error) { return nil, errSent })
 	f.Fuzz(func(t *testing.T, election, key, end string) {
 		if keys.Check(election) != nil || key == "" {
 			return // etcd has no empty key
@@ -57,7 +46,7 @@ func FuzzGuardKeepsOut(f *testing.F) {
 		}
 		guard := txn.Guard{Election: election, Key: keys.Candidate(election, 1), Token: 1}
 		try := func(op clientv3.Op) bool {
-			_, err := guard.Txn(t.Context(), outbox{}).Then(op).Commit()
+			_, err := guard.Txn(t.Context(), outbox).Then(op).Commit()
 			if errors.Is(err, errSent) {
 				return true
 			}

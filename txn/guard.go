@@ -115,7 +115,7 @@ func (g Guard) do(ctx context.Context, kv clientv3.KV, op clientv3.Op) (*etcdser
 		Commit()
 	if err != nil {
 		if writes(op) {
-			err = outcome(err)
+			err = Outcome(err)
 		}
 		return nil, nil, g.failed(err)
 	}

@@ -217,18 +217,3 @@ func TestGuardThatHasEnded(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(locally.KV(s.Client).Put(s.Ctx, s.data("x"), "1")), ended)
 	require.Zero(t, s.Rec.Count())
 }
-
-// The guard's compare, for transactions built by hand.
-func TestGuardCompare(t *testing.T) {
-	s := newStage(t)
-	_, g := s.leader()
-	x := s.data("x")
-	commit := func() bool {
-		resp, err := s.Client.Txn(s.Ctx).If(g.Compare()).Then(clientv3.OpPut(x, "1")).Commit()
-		require.NoError(t, err)
-		return resp.Succeeded
-	}
-	require.True(t, commit())
-	s.Remove(g.Key)
-	require.False(t, commit())
-}

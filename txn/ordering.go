@@ -105,7 +105,7 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pos
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
-		return Position{}, outcome(err)
+		return Position{}, Outcome(err)
 	}
 	if !resp.Succeeded {
 		return exists(e, resp)
@@ -128,7 +128,7 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 			clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(nearest))).
 		Commit()
 	if err != nil {
-		return Position{}, outcome(err)
+		return Position{}, Outcome(err)
 	}
 	revision := resp.Header.Revision
 	if resp.Succeeded {

@@ -57,7 +57,7 @@ func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position
 	case rpcerr.Is(err, rpctypes.ErrPermissionDenied), rpcerr.Is(err, rpctypes.ErrTooManyOps):
 		return q.ByCreateRevision.Enter(ctx, kv, e)
 	case err != nil:
-		return Position{}, outcome(err)
+		return Position{}, Outcome(err)
 	case !resp.Succeeded:
 		return exists(e, resp)
 	}

@@ -1,7 +1,6 @@
 package txn_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -137,7 +137,15 @@ func TestPointerWithoutPermission(t *testing.T) {
 	s := newStage(t)
 	elder, _ := s.enter("v")
 	e := s.entry("v")
-	p, err := pointers.Enter(s.Ctx, denied{s.Client, new(bool)}, e)
+	denied := false
+	kv := etcdtest.WithTxns(s.Client, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if !denied {
+			denied = true
+			return nil, rpctypes.ErrPermissionDenied // the one with the pointer
+		}
+		return t.Commit(t.Context)
+	})
+	p, err := pointers.Enter(s.Ctx, kv, e)
 	require.NoError(t, err)
 	require.True(t, p.Complete)
 	require.Equal(t, elder.Key(), p.Ahead[0].Key)
@@ -145,24 +153,3 @@ func TestPointerWithoutPermission(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, resp.Kvs)
 }
-
-// denied refuses one transaction: the one with the pointer.
-type denied struct {
-	clientv3.KV
-	once *bool
-}
-
-func (d denied) Txn(ctx context.Context) clientv3.Txn {
-	if *d.once {
-		return d.KV.Txn(ctx)
-	}
-	*d.once = true
-	return refusedTxn{d.KV.Txn(ctx)}
-}
-
-type refusedTxn struct{ clientv3.Txn }
-
-func (t refusedTxn) If(...clientv3.Cmp) clientv3.Txn        { return t }
-func (t refusedTxn) Then(...clientv3.Op) clientv3.Txn       { return t }
-func (t refusedTxn) Else(...clientv3.Op) clientv3.Txn       { return t }
-func (t refusedTxn) Commit() (*clientv3.TxnResponse, error) { return nil, rpctypes.ErrPermissionDenied }

@@ -14,16 +14,8 @@ import (
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := etcdtest.New(ctx, etcdtest.Config{}) // yours is running already
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer etcd.Close()
-	cli, err := etcd.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer cli.Close()
+	cli, stop := etcdtest.ForExample() // yours is running already
+	defer stop()
 
 	session, err := concurrency.NewSession(cli, concurrency.WithTTL(10))
 	if err != nil {

@@ -28,10 +28,31 @@ type lateKV struct {
 	looked atomic.Int64
 }
 
-func newLateKV(kv clientv3.KV) *lateKV {
-	late := &lateKV{held: make(chan struct{}), let: make(chan struct{}), sent: make(chan error, 1)}
-	late.KV = etcdtest.WithTxns(kv, late.commit)
-	return late
+// lateSession returns a session of a client with a lateKV, and another client.
+func lateSession(t *testing.T, after int64) (s *concurrency.Session, kv *lateKV, other *clientv3.Client) {
+	t.Helper()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	kv = &lateKV{held: make(chan struct{}), let: make(chan struct{}), sent: make(chan error, 1)}
+	kv.KV = etcdtest.WithTxns(cli.KV, kv.commit)
+	kv.after.Store(after)
+	cli.KV = kv
+	return session(t, cli), kv, c.Client(t)
+}
+
+// givenUp calls f with a context that ends when the request is held back.
+func (kv *lateKV) givenUp(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	go func() { <-kv.held; cancel() }()
+	require.Equal(t, context.Canceled, f(ctx))
+}
+
+// arrives releases the request, whose result must be one of those.
+func (kv *lateKV) arrives(t *testing.T, results ...error) {
+	t.Helper()
+	close(kv.let)
+	require.Contains(t, results, etcdtest.Take(t, kv.sent, "the late request"))
 }
 
 func (kv *lateKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
@@ -64,17 +85,13 @@ var errRefused = errors.New("the comparison was false")
 // attempt that it has given up does not replace a value that was proclaimed since.
 func TestLateProclaim(t *testing.T) {
 	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	kv := newLateKV(cli.KV)
-	kv.after.Store(2) // the registration, and that of the second campaign, which finds the key
-	cli.KV = kv
-	s, ctx := session(t, cli), etcdtest.Context(t)
+	s, kv, _ := lateSession(t, 2) // the registration, and that of the second campaign, which finds the key
+	ctx := etcdtest.Context(t)
 	e := concurrency.NewElection(s, t.Name())
 	require.NoError(t, e.Campaign(ctx, "one"))
 	require.NoError(t, e.Campaign(ctx, "two"))
 	require.NoError(t, e.Proclaim(ctx, "three"))
-	close(kv.let)
-	require.Equal(t, errRefused, etcdtest.Take(t, kv.sent, "the late proclaim"))
+	kv.arrives(t, errRefused)
 	resp, err := e.Leader(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "three", string(resp.Kvs[0].Value))
@@ -84,7 +101,6 @@ func TestLateProclaim(t *testing.T) {
 // however late it arrives, and however often the key was used since.
 func TestLateRegistration(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
 	for name, use := range map[string]func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error){
 		"election": func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error) {
 			e := concurrency.NewElection(s, pfx)
@@ -101,21 +117,15 @@ func TestLateRegistration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cli := c.Client(t)
-			kv := newLateKV(cli.KV)
-			cli.KV = kv
-			s := session(t, cli)
+			s, kv, cli := lateSession(t, 0)
 			stand, leave := use(s, t.Name())
-			given, cancel := context.WithCancel(etcdtest.Context(t))
-			go func() { <-kv.held; cancel() }() // given up while it is in flight
-			require.Equal(t, context.Canceled, stand(given))
+			kv.givenUp(t, stand)
 			require.NoError(t, stand(etcdtest.Context(t)), "the key is of no use any more")
-			require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "it was swept under its holder")
+			require.EqualValues(t, 1, count(t, cli, t.Name()+"/"), "it was swept under its holder")
 			require.NoError(t, leave(etcdtest.Context(t)))
-			require.Zero(t, count(t, c.Client(t), t.Name()+"/"))
-			close(kv.let)
-			require.NoError(t, etcdtest.Take(t, kv.sent, "the late registration"))
-			etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
+			require.Zero(t, count(t, cli, t.Name()+"/"))
+			kv.arrives(t, nil)
+			etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()+"/") == 0 }, "a ghost is in the line")
 			require.NoError(t, s.Ctx().Err())
 		})
 	}
@@ -155,22 +165,36 @@ func (w *slowWatcher) Watch(ctx context.Context, key string, opts ...clientv3.Op
 // then reports the key that was resigned.
 func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	cli := c.Client(t)
-	kv, watcher := newLateKV(cli.KV), &slowWatcher{Watcher: cli.Watcher, let: make(chan struct{})}
-	cli.KV, cli.Watcher = kv, watcher
-	s := session(t, cli)
+	watcher := &slowWatcher{let: make(chan struct{})}
+	s, kv, cli := lateSession(t, 0)
+	watcher.Watcher = s.Client().Watcher
+	s.Client().Watcher = watcher
 	e := concurrency.NewElection(s, t.Name())
-	given, cancel := context.WithCancel(etcdtest.Context(t))
-	go func() { <-kv.held; cancel() }() // given up while it is in flight
-	require.Equal(t, context.Canceled, e.Campaign(given, "v"))
+	campaign := func(ctx context.Context) error { return e.Campaign(ctx, "v") }
+	kv.givenUp(t, campaign)
 	etcdtest.Eventually(t, func() bool { return kv.looked.Load() > 0 }, "the sweep does not look")
-	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+	require.NoError(t, campaign(etcdtest.Context(t)))
 	require.NoError(t, e.Resign(etcdtest.Context(t)))
 	close(watcher.let)
-	close(kv.let)
-	require.NoError(t, etcdtest.Take(t, kv.sent, "the late registration"))
-	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
+	kv.arrives(t, nil)
+	etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()+"/") == 0 }, "a ghost is in the line")
+}
+
+// removing returns an election whose campaign, behind elder, was given up, and whose key is to be
+// deleted by the request that is held back.
+func removing(t *testing.T) (s *concurrency.Session, e, elder *concurrency.Election, kv *lateKV, cli *clientv3.Client) {
+	t.Helper()
+	s, kv, cli = lateSession(t, 1) // the registration
+	elder = concurrency.NewElection(session(t, cli), t.Name())
+	require.NoError(t, elder.Campaign(etcdtest.Context(t), "elder"))
+	e = concurrency.NewElection(s, t.Name())
+	given, cancel := context.WithCancel(etcdtest.Context(t))
+	waiting := etcdtest.Go(func() error { return e.Campaign(given, "v") })
+	etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()+"/") == 2 }, "it is not in the line")
+	cancel()
+	<-kv.held
+	require.Equal(t, context.Canceled, etcdtest.Take(t, waiting, "the campaign that is given up"))
+	return s, e, elder, kv, cli
 }
 
 // Regression 41: a campaign is given up, and the request that deletes its key is held back. The
@@ -179,31 +203,30 @@ func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 // The test fails if a key that is to be deleted is adopted.
 func TestLateRemovalEndsNoLaterTenure(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	elder := concurrency.NewElection(session(t, c.Client(t)), t.Name())
-	require.NoError(t, elder.Campaign(etcdtest.Context(t), "elder"))
-	cli := c.Client(t)
-	kv := newLateKV(cli.KV)
-	kv.after.Store(1) // the registration
-	cli.KV = kv
-	s := session(t, cli)
-	e := concurrency.NewElection(s, t.Name())
-	given, cancel := context.WithCancel(etcdtest.Context(t))
-	waiting := make(chan error, 1)
-	go func() { waiting <- e.Campaign(given, "v") }()
-	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 2 }, "it is not in the line")
-	before := revision(t, c.Client(t), keyOf(s, t.Name()))
-	cancel()
-	<-kv.held
-	require.Equal(t, context.Canceled, etcdtest.Take(t, waiting, "the campaign that is given up"))
-	go func() { waiting <- e.Campaign(etcdtest.Context(t), "v") }()
-	etcdtest.Eventually(t, func() bool { return revision(t, c.Client(t), keyOf(s, t.Name())) > before }, "it adopts what is being removed")
+	s, e, elder, kv, cli := removing(t)
+	before := revision(t, cli, keyOf(s, t.Name()))
+	waiting := etcdtest.Go(func() error { return e.Campaign(etcdtest.Context(t), "v") })
+	etcdtest.Eventually(t, func() bool { return revision(t, cli, keyOf(s, t.Name())) > before }, "it adopts what is being removed")
 	require.NoError(t, elder.Resign(etcdtest.Context(t)))
 	require.NoError(t, etcdtest.Take(t, waiting, "the win"))
-	close(kv.let)
-	require.Equal(t, errRefused, etcdtest.Take(t, kv.sent, "the late removal"))
+	kv.arrives(t, errRefused)
 	require.NoError(t, e.Proclaim(etcdtest.Context(t), "w"))
 	require.NoError(t, s.Ctx().Err())
+}
+
+// Regression 45: another session resumes the lease while the deletion of one of its keys is in
+// flight.
+//
+// The test fails if doomed tokens are kept for the session and not for the lease.
+func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
+	t.Parallel()
+	s, _, elder, kv, cli := removing(t)
+	s.Orphan()
+	require.NoError(t, elder.Resign(etcdtest.Context(t)))
+	f := concurrency.NewElection(session(t, cli, concurrency.WithLease(s.Lease())), t.Name())
+	require.NoError(t, f.Campaign(etcdtest.Context(t), "v"))
+	kv.arrives(t, nil, errRefused)
+	require.EqualValues(t, 1, count(t, cli, t.Name()+"/"), "the past of the lease has ended the tenure")
 }
 
 // revision returns the create revision of a key, 0 if there is none.
@@ -258,21 +281,13 @@ func TestForeignKeys(t *testing.T) {
 // The test fails if a resignation does not mark its token as doomed.
 func TestLateResignationEndsNoLaterTenure(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	cli := c.Client(t)
-	kv := newLateKV(cli.KV)
-	kv.after.Store(1) // the registration
-	cli.KV = kv
-	s := session(t, cli)
+	s, kv, cli := lateSession(t, 1) // the registration
 	e := concurrency.NewElection(s, t.Name())
 	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
-	giving, cancel := context.WithCancel(etcdtest.Context(t))
-	go func() { <-kv.held; cancel() }()
-	require.Equal(t, context.Canceled, e.Resign(giving))
+	kv.givenUp(t, e.Resign)
 	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
-	close(kv.let)
-	require.Contains(t, []error{nil, errRefused}, etcdtest.Take(t, kv.sent, "the late request"))
-	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "its own past has ended the tenure")
+	kv.arrives(t, nil, errRefused)
+	require.EqualValues(t, 1, count(t, cli, t.Name()+"/"), "its own past has ended the tenure")
 	require.NoError(t, e.Proclaim(etcdtest.Context(t), "w"))
 	require.NoError(t, s.Ctx().Err())
 }
@@ -280,54 +295,14 @@ func TestLateResignationEndsNoLaterTenure(t *testing.T) {
 // Regression 41: the same for a mutex, where two sessions would hold it without noticing.
 func TestLateUnlockUnlocksNoLaterLock(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	cli := c.Client(t)
-	kv := newLateKV(cli.KV)
-	kv.after.Store(1) // the registration
-	cli.KV = kv
-	m := concurrency.NewMutex(session(t, cli), t.Name())
+	s, kv, cli := lateSession(t, 1) // the registration
+	m := concurrency.NewMutex(s, t.Name())
 	require.NoError(t, m.Lock(etcdtest.Context(t)))
-	giving, cancel := context.WithCancel(etcdtest.Context(t))
-	go func() { <-kv.held; cancel() }()
-	require.Equal(t, context.Canceled, m.Unlock(giving))
+	kv.givenUp(t, m.Unlock)
 	require.NoError(t, m.Lock(etcdtest.Context(t)))
-	close(kv.let)
-	require.Contains(t, []error{nil, errRefused}, etcdtest.Take(t, kv.sent, "the late request"))
-	other := concurrency.NewMutex(session(t, c.Client(t)), t.Name())
+	kv.arrives(t, nil, errRefused)
+	other := concurrency.NewMutex(session(t, cli), t.Name())
 	require.Equal(t, concurrency.ErrLocked, other.TryLock(etcdtest.Context(t)), "two sessions hold the mutex")
-}
-
-// Regression 45: another session resumes the lease while the deletion of one of its keys is in
-// flight.
-//
-// The test fails if doomed tokens are kept for the session and not for the lease.
-func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	elder := concurrency.NewElection(session(t, c.Client(t)), t.Name())
-	require.NoError(t, elder.Campaign(etcdtest.Context(t), "elder"))
-	cli := c.Client(t)
-	kv := newLateKV(cli.KV)
-	kv.after.Store(1) // the registration
-	cli.KV = kv
-	s := session(t, cli)
-	e := concurrency.NewElection(s, t.Name())
-	given, cancel := context.WithCancel(etcdtest.Context(t))
-	waiting := etcdtest.Go(func() error { return e.Campaign(given, "v") })
-	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 2 }, "it is not in the line")
-	cancel()
-	<-kv.held
-	require.Equal(t, context.Canceled, etcdtest.Take(t, waiting, "the campaign that is given up"))
-	s.Orphan()
-	require.NoError(t, elder.Resign(etcdtest.Context(t)))
-	other, err := concurrency.NewSession(c.Client(t), concurrency.WithLease(s.Lease()))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = other.Close() })
-	f := concurrency.NewElection(other, t.Name())
-	require.NoError(t, f.Campaign(etcdtest.Context(t), "v"))
-	close(kv.let)
-	require.Contains(t, []error{nil, errRefused}, etcdtest.Take(t, kv.sent, "the late request"))
-	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "the past of the lease has ended the tenure")
 }
 
 // A registration of unknown outcome is removed by the next campaign, and then counts as done: the

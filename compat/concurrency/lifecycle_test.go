@@ -39,12 +39,12 @@ func goroutines(t testing.TB, wanted int) {
 	etcdtest.Eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
 }
 
-// Whatever a session did, nothing of it is left when it is closed; 200 sessions leave no more than
-// one.
+// Whatever a session did, nothing of it is left when it is closed; 60 sessions leave no more than
+// 20.
 func TestNothingIsLeft(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	before := 0
-	for i := range 200 {
+	for i := range 60 {
 		ctx := etcdtest.Context(t)
 		s, err := concurrency.NewSession(cli, concurrency.WithTTL(60))
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestManyNames(t *testing.T) {
 	}
 	warm(10)
 	before := runtime.NumGoroutine()
-	warm(300)
+	warm(100)
 	goroutines(t, before+5)
 	etcdtest.Eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
 }

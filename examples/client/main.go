@@ -19,7 +19,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -27,6 +26,7 @@ import (
 	grpcresolver "google.golang.org/grpc/resolver"
 
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/resolver"
 )
 
@@ -103,12 +103,7 @@ func (o options) builder() (b grpcresolver.Builder, done func(), err error) {
 		b, err = resolver.FromNodes(resolver.NodesConfig{Addresses: strings.Split(o.nodes, ",")})
 		return b, func() {}, err
 	}
-	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints:         strings.Split(o.endpoints, ","),
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		// By default it warns on stderr of each refused request, also of those that are repeated.
-		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
-	})
+	etcd, err := elector.Dial(clientv3.Config{Endpoints: strings.Split(o.endpoints, ",")})
 	if err != nil {
 		return nil, nil, err
 	}

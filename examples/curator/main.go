@@ -24,7 +24,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
@@ -72,13 +71,7 @@ func run(signals chan os.Signal, o options) error {
 	if err != nil {
 		return err
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: strings.Split(o.endpoints, ","),
-		// Without these a dead connection is noticed too late for a lease.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		// By default it warns on stderr of each refused request, also of those that are repeated.
-		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
-	})
+	client, err := elector.Dial(clientv3.Config{Endpoints: strings.Split(o.endpoints, ",")})
 	if err != nil {
 		return err
 	}

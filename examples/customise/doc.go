@@ -11,9 +11,9 @@
 //	examples/customise/liveness  renewing only while the application works
 //	examples/customise/balance   many elections on one session, with a cap for each process
 //
-// Not guaranteed: that the changed behaviour is as safe as the default. Each package documents
-// which guarantees remain, by the numbers of package eldest, and which are lost; its tests, which
-// run against a real etcd, verify that.
+// Not guaranteed: that the changed behaviour is as safe as the default. The table in
+// docs/customising.md has the guarantees that remain, by the numbers of package eldest; each package
+// documents what is lost.
 //
 // They import only public packages, and can be copied.
 package customise

@@ -9,11 +9,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -22,11 +20,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/lease"
 )
 
 func main() {
@@ -49,33 +44,15 @@ func main() {
 
 // run campaigns until ctx ends.
 func run(ctx context.Context, election, node string, endpoints []string, ttl time.Duration) error {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: endpoints,
-		// Without these a dead connection is noticed too late for a lease.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		// By default it warns on stderr of each refused request, also of those that are repeated.
-		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
-	})
+	client, err := elector.Dial(clientv3.Config{Endpoints: endpoints})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	e, err := elector.New(elector.Config{
-		Election: election, NodeID: node,
-		Source:  elector.Always(elector.Client(client)),
-		Session: lease.Options{TTL: ttl},
-		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // changes of the role, with the reason
-	})
-	if err != nil {
-		return err
-	}
-	err = e.Run(ctx, func(ctx context.Context, l *elector.Leadership) error {
+	// By default slog's logger receives each change of the role, with the reason.
+	return elector.Run(ctx, client, election, func(ctx context.Context, l *elector.Leadership) error {
 		return count(ctx, l, node, "count-of/"+election)
-	})
-	if ctx.Err() != nil && !errors.Is(err, eldest.ErrStuck) {
-		return nil // by a signal, as it should
-	}
-	return err
+	}, elector.WithNodeID(node), elector.WithTTL(ttl))
 }
 
 // count is the leader's work. It returns when ctx, and with it the tenure, ends; if it fails,

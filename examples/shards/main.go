@@ -29,7 +29,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -76,13 +75,7 @@ func (s *shards) share(nodes int) int64 { return (s.n + int64(nodes) - 1) / int6
 
 // run campaigns in all elections until ctx ends.
 func (s *shards) run(ctx context.Context, endpoints []string, ttl time.Duration) error {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: endpoints,
-		// Without these a dead connection is noticed too late for a lease.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		// By default it warns on stderr of each refused request, also of those that are repeated.
-		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
-	})
+	client, err := elector.Dial(clientv3.Config{Endpoints: endpoints})
 	if err != nil {
 		return err
 	}

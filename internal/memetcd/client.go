@@ -1,7 +1,6 @@
 package memetcd
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -27,10 +26,11 @@ func (e *Etcd) Client() (*clientv3.Client, *Link) {
 	l := &Link{etcd: e, up: make(chan struct{})}
 	close(l.up)
 	c := clientv3.NewCtxClient(context.Background())
-	c.KV = clientv3.NewKVFromKVClient(store{link: l}, c)
-	c.Lease = clientv3.NewLeaseFromLeaseClient(leases{link: l}, c, 5*time.Second)
+	s := server{link: l}
+	c.KV = clientv3.NewKVFromKVClient(s, c)
+	c.Lease = clientv3.NewLeaseFromLeaseClient(s, c, 5*time.Second)
 	c.Watcher = newWatcher(l)
-	c.Cluster = clientv3.NewClusterFromClusterClient(members{link: l}, c)
+	c.Cluster = clientv3.NewClusterFromClusterClient(s, c)
 	return c, l
 }
 
@@ -76,7 +76,7 @@ func (l *Link) wait(ctx context.Context) error {
 }
 
 // send carries out a request, with the mutex of etcd.
-func send[R any](ctx context.Context, l *Link, request func(e *Etcd) (R, error)) (none R, err error) {
+func send[Q, R any](ctx context.Context, l *Link, request Q, carryOut func(*Etcd, Q) (R, error)) (none R, err error) {
 	if err := l.wait(ctx); err != nil {
 		return none, err
 	}
@@ -84,86 +84,64 @@ func send[R any](ctx context.Context, l *Link, request func(e *Etcd) (R, error))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.end()
-	return request(e)
+	return carryOut(e, request)
 }
 
-// store is the KV service. The embedded interface has the methods that newer clients add: they are
-// not implemented.
-type store struct {
+// server has the services for keys, leases and members. The embedded interfaces have the methods that
+// newer clients add: they are not implemented.
+type server struct {
 	pb.KVClient
+	pb.LeaseClient
+	pb.ClusterClient
 	link *Link
 }
 
-func (s store) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.RangeResponse, error) {
-		if err := cmp.Or(checkRange(r), e.future(r)); err != nil {
-			return nil, err
-		}
-		return e.get(r), nil
-	})
+func (s server) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).get)
 }
 
-func (s store) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.PutResponse, error) {
-		if err := cmp.Or(checkPut(r), e.puttable(r)); err != nil {
-			return nil, err
-		}
-		return e.put(r), nil
-	})
+func (s server) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).put)
 }
 
-func (s store) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.DeleteRangeResponse, error) {
-		if err := checkDelete(r); err != nil {
-			return nil, err
-		}
-		return e.remove(r), nil
-	})
+func (s server) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).remove)
 }
 
-func (s store) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.TxnResponse, error) {
-		if err := checkTxn(r, mostOps); err != nil {
-			return nil, err
-		}
-		_, then := checkOnce(r.Success)
-		_, otherwise := checkOnce(r.Failure)
-		p := e.plan(r)
-		if err := cmp.Or(then, otherwise, e.possible(p)); err != nil {
-			return nil, err
-		}
-		return e.carryOut(p), nil
-	})
+func (s server) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).txn)
 }
 
-func (s store) Compact(context.Context, *pb.CompactionRequest, ...grpc.CallOption) (*pb.CompactionResponse, error) {
+func (s server) Compact(context.Context, *pb.CompactionRequest, ...grpc.CallOption) (*pb.CompactionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "an etcd in memory is not compacted")
 }
 
-// leases is the lease service.
-type leases struct {
-	pb.LeaseClient
-	link *Link
+func (s server) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest, _ ...grpc.CallOption) (*pb.LeaseGrantResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).grant)
 }
 
-func (s leases) LeaseGrant(ctx context.Context, r *pb.LeaseGrantRequest, _ ...grpc.CallOption) (*pb.LeaseGrantResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.LeaseGrantResponse, error) { return e.grant(r) })
+func (s server) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest, _ ...grpc.CallOption) (*pb.LeaseRevokeResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).revoke)
 }
 
-func (s leases) LeaseRevoke(ctx context.Context, r *pb.LeaseRevokeRequest, _ ...grpc.CallOption) (*pb.LeaseRevokeResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.LeaseRevokeResponse, error) { return e.revoke(r) })
+func (s server) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest, _ ...grpc.CallOption) (*pb.LeaseTimeToLiveResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).timeToLive)
 }
 
-func (s leases) LeaseTimeToLive(ctx context.Context, r *pb.LeaseTimeToLiveRequest, _ ...grpc.CallOption) (*pb.LeaseTimeToLiveResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.LeaseTimeToLiveResponse, error) { return e.timeToLive(r), nil })
+func (s server) LeaseLeases(ctx context.Context, r *pb.LeaseLeasesRequest, _ ...grpc.CallOption) (*pb.LeaseLeasesResponse, error) {
+	return send(ctx, s.link, r, (*Etcd).list)
 }
 
-func (s leases) LeaseLeases(ctx context.Context, _ *pb.LeaseLeasesRequest, _ ...grpc.CallOption) (*pb.LeaseLeasesResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.LeaseLeasesResponse, error) { return e.list(), nil })
-}
-
-func (s leases) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (pb.Lease_LeaseKeepAliveClient, error) {
+func (s server) LeaseKeepAlive(ctx context.Context, _ ...grpc.CallOption) (pb.Lease_LeaseKeepAliveClient, error) {
 	return &renewals{ctx: ctx, link: s.link, sent: make(chan *pb.LeaseKeepAliveRequest, 64)}, nil
+}
+
+// MemberList returns one member.
+func (s server) MemberList(ctx context.Context, r *pb.MemberListRequest, _ ...grpc.CallOption) (*pb.MemberListResponse, error) {
+	return send(ctx, s.link, r, func(e *Etcd, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+		h := e.header()
+		return &pb.MemberListResponse{Header: h, Members: []*pb.Member{{ID: h.MemberId, Name: "memory"}}}, nil
+	})
 }
 
 // renewals is a stream of renewals.
@@ -186,7 +164,7 @@ func (s *renewals) Send(r *pb.LeaseKeepAliveRequest) error {
 func (s *renewals) Recv() (*pb.LeaseKeepAliveResponse, error) {
 	select {
 	case r := <-s.sent:
-		return send(s.ctx, s.link, func(e *Etcd) (*pb.LeaseKeepAliveResponse, error) { return e.renew(r), nil })
+		return send(s.ctx, s.link, r, (*Etcd).renew)
 	case <-s.ctx.Done():
 		return nil, status.FromContextError(s.ctx.Err()).Err()
 	}
@@ -194,16 +172,3 @@ func (s *renewals) Recv() (*pb.LeaseKeepAliveResponse, error) {
 
 func (s *renewals) CloseSend() error         { return nil }
 func (s *renewals) Context() context.Context { return s.ctx }
-
-// members is the cluster service: one member.
-type members struct {
-	pb.ClusterClient
-	link *Link
-}
-
-func (s members) MemberList(ctx context.Context, _ *pb.MemberListRequest, _ ...grpc.CallOption) (*pb.MemberListResponse, error) {
-	return send(ctx, s.link, func(e *Etcd) (*pb.MemberListResponse, error) {
-		h := e.header()
-		return &pb.MemberListResponse{Header: h, Members: []*pb.Member{{ID: h.MemberId, Name: "memory"}}}, nil
-	})
-}

@@ -19,17 +19,13 @@ type Etcd struct {
 	writing bool
 	// versions has all versions of each key, the oldest first. Version 0 is a deletion.
 	versions map[string][]*mvccpb.KeyValue
-	// log has all changes, in their order.
-	log    []change
+	// log has all versions of all keys, in the order of the changes.
+	log    []*mvccpb.KeyValue
 	leases map[int64]*lease
 	last   int64 // the last lease ID that was given
 	// news is closed when something has changed, and replaced.
 	news chan struct{}
 }
-
-// change is one version of a key, and the one of the revision before it; nil if the key did not
-// exist then.
-type change struct{ now, before *mvccpb.KeyValue }
 
 // New returns an empty etcd.
 func New() *Etcd {
@@ -75,20 +71,21 @@ func (e *Etcd) wake() {
 }
 
 // set adds a version of a key. The caller holds the mutex.
-func (e *Etcd) set(kv *mvccpb.KeyValue) (before *mvccpb.KeyValue) {
-	key := string(kv.Key)
-	before = e.newest(key)
-	if before != nil {
-		e.detach(before.Lease, key)
-	}
-	if kv.Version > 0 && kv.Lease != 0 {
-		e.leases[kv.Lease].keys[key] = struct{}{}
-	}
+func (e *Etcd) set(kv *mvccpb.KeyValue) {
 	e.writing = true
 	kv.ModRevision = e.at()
-	e.log = append(e.log, change{kv, existing(e.versions[key], e.revision)})
-	e.versions[key] = append(e.versions[key], kv)
-	return before
+	e.log = append(e.log, kv)
+	e.versions[string(kv.Key)] = append(e.versions[string(kv.Key)], kv)
+}
+
+// undo takes back what the present request has changed. The caller holds the mutex.
+func (e *Etcd) undo() {
+	n := len(e.log)
+	for ; n > 0 && e.log[n-1].ModRevision > e.revision; n-- {
+		key := string(e.log[n-1].Key)
+		e.versions[key] = e.versions[key][:len(e.versions[key])-1]
+	}
+	e.log, e.writing = e.log[:n], false
 }
 
 // newest returns the present version of a key; nil if it does not exist.

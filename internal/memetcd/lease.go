@@ -21,7 +21,6 @@ type lease struct {
 	ttl     int64 // in seconds
 	renewed time.Time
 	expiry  *time.Timer
-	keys    map[string]struct{}
 }
 
 // lasts returns for how long the lease exists from its last renewal on, at most about 146 years.
@@ -38,43 +37,43 @@ func (e *Etcd) grant(r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
 	}
 	e.last++
 	id := e.last // etcd's client never asks for an ID
-	l := &lease{ttl: max(r.TTL, leastTTL), renewed: time.Now(), keys: map[string]struct{}{}}
+	l := &lease{ttl: max(r.TTL, leastTTL), renewed: time.Now()}
 	l.expiry = time.AfterFunc(l.lasts(), func() { e.expire(id, l) })
 	e.leases[id] = l
 	return &pb.LeaseGrantResponse{Header: e.header(), ID: id, TTL: l.ttl}, nil
 }
 
-func (e *Etcd) renew(r *pb.LeaseKeepAliveRequest) *pb.LeaseKeepAliveResponse {
+func (e *Etcd) renew(r *pb.LeaseKeepAliveRequest) (*pb.LeaseKeepAliveResponse, error) {
 	resp := &pb.LeaseKeepAliveResponse{Header: e.header(), ID: r.ID}
 	if l := e.leases[r.ID]; l != nil {
 		l.renewed = time.Now()
 		l.expiry.Reset(l.lasts())
 		resp.TTL = l.ttl
 	}
-	return resp
+	return resp, nil
 }
 
-func (e *Etcd) timeToLive(r *pb.LeaseTimeToLiveRequest) *pb.LeaseTimeToLiveResponse {
+func (e *Etcd) timeToLive(r *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
 	resp := &pb.LeaseTimeToLiveResponse{Header: e.header(), ID: r.ID, TTL: -1}
 	l := e.leases[r.ID]
 	if l == nil {
-		return resp
+		return resp, nil
 	}
 	resp.GrantedTTL, resp.TTL = l.ttl, int64((l.lasts() - time.Since(l.renewed)).Seconds())
 	if r.Keys {
-		for _, key := range slices.Sorted(maps.Keys(l.keys)) {
-			resp.Keys = append(resp.Keys, []byte(key))
+		for _, kv := range e.bound(r.ID) {
+			resp.Keys = append(resp.Keys, copied(kv.Key))
 		}
 	}
-	return resp
+	return resp, nil
 }
 
-func (e *Etcd) list() *pb.LeaseLeasesResponse {
+func (e *Etcd) list(*pb.LeaseLeasesRequest) (*pb.LeaseLeasesResponse, error) {
 	resp := &pb.LeaseLeasesResponse{Header: e.header()}
 	for _, id := range slices.Sorted(maps.Keys(e.leases)) {
 		resp.Leases = append(resp.Leases, &pb.LeaseStatus{ID: id})
 	}
-	return resp
+	return resp, nil
 }
 
 func (e *Etcd) revoke(r *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
@@ -98,16 +97,15 @@ func (e *Etcd) expire(id int64, l *lease) {
 // drop deletes a lease, and its keys in one revision. The caller holds the mutex.
 func (e *Etcd) drop(id int64, l *lease) {
 	l.expiry.Stop()
-	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
-		e.set(&mvccpb.KeyValue{Key: []byte(key)})
+	for _, kv := range e.bound(id) {
+		e.set(&mvccpb.KeyValue{Key: kv.Key})
 	}
 	delete(e.leases, id)
 	e.end()
 }
 
-// detach takes a key from its lease. The caller holds the mutex.
-func (e *Etcd) detach(id int64, key string) {
-	if l := e.leases[id]; l != nil {
-		delete(l.keys, key)
-	}
+// bound returns the keys that are bound to a lease, in their order. The caller holds the mutex.
+func (e *Etcd) bound(id int64) []*mvccpb.KeyValue {
+	all := e.between([]byte{0}, []byte{0}, 0)
+	return slices.DeleteFunc(all, func(kv *mvccpb.KeyValue) bool { return kv.Lease != id })
 }

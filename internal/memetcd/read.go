@@ -46,20 +46,18 @@ func checkRange(r *pb.RangeRequest) error {
 	return nil
 }
 
-// future refuses a revision that does not exist yet.
-func (e *Etcd) future(r *pb.RangeRequest) error {
-	if r.Revision > e.revision {
-		return rpctypes.ErrGRPCFutureRev
+// get carries out a range request. The caller holds the mutex.
+func (e *Etcd) get(r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if err := checkRange(r); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// get carries out a range request that was checked. The caller holds the mutex.
-func (e *Etcd) get(r *pb.RangeRequest) *pb.RangeResponse {
+	if r.Revision > e.revision {
+		return nil, rpctypes.ErrGRPCFutureRev
+	}
 	kvs := e.between(r.Key, r.RangeEnd, max(0, r.Revision))
 	resp := &pb.RangeResponse{Header: e.header(), Count: int64(len(kvs))}
 	if r.CountOnly {
-		return resp
+		return resp, nil
 	}
 	bounded := r.MinModRevision != 0 || r.MaxModRevision != 0 || r.MinCreateRevision != 0 || r.MaxCreateRevision != 0
 	if r.SortOrder == pb.RangeRequest_NONE && !bounded && r.Limit > 0 && int64(len(kvs)) > r.Limit {
@@ -87,7 +85,7 @@ func (e *Etcd) get(r *pb.RangeRequest) *pb.RangeResponse {
 		}
 		resp.Kvs = append(resp.Kvs, kv)
 	}
-	return resp
+	return resp, nil
 }
 
 // outside reports whether a revision is not between least and most; 0 is no limit.

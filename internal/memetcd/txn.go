@@ -12,6 +12,23 @@ import (
 // mostOps is etcd's default of the operations, or compares, of one transaction.
 const mostOps = 128
 
+// txn carries out a transaction: all of it, or nothing. The caller holds the mutex.
+func (e *Etcd) txn(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if err := checkTxn(r, mostOps); err != nil {
+		return nil, err
+	}
+	_, then := checkOnce(r.Success)
+	_, otherwise := checkOnce(r.Failure)
+	if err := cmp.Or(then, otherwise); err != nil {
+		return nil, err
+	}
+	resp, err := e.carryOut(e.plan(r))
+	if err != nil {
+		e.undo()
+	}
+	return resp, err
+}
+
 // checkTxn refuses what is wrong whatever the store contains. most is the number of operations that
 // are left for this transaction.
 func checkTxn(r *pb.TxnRequest, most int) error {
@@ -136,45 +153,39 @@ func (e *Etcd) plan(r *pb.TxnRequest) plan {
 	return p
 }
 
-// possible refuses a plan of which an operation cannot be carried out.
-func (e *Etcd) possible(p plan) (err error) {
-	for i, op := range p.ops {
-		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange:
-			err = e.future(op.RequestRange)
-		case *pb.RequestOp_RequestPut:
-			err = e.puttable(op.RequestPut)
-		case *pb.RequestOp_RequestTxn:
-			err = e.possible(p.inner[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// carryOut carries out a plan that is possible. The caller holds the mutex.
-func (e *Etcd) carryOut(p plan) *pb.TxnResponse {
+// carryOut carries out a plan, up to the first operation that fails.
+func (e *Etcd) carryOut(p plan) (*pb.TxnResponse, error) {
 	resp := &pb.TxnResponse{Succeeded: p.holds}
 	for i, op := range p.ops {
+		var err error
 		r := &pb.ResponseOp{}
 		switch op := op.Request.(type) {
 		case *pb.RequestOp_RequestRange:
-			r.Response = &pb.ResponseOp_ResponseRange{ResponseRange: e.get(op.RequestRange)}
+			got := &pb.ResponseOp_ResponseRange{}
+			got.ResponseRange, err = e.get(op.RequestRange)
+			r.Response = got
 		case *pb.RequestOp_RequestPut:
-			r.Response = &pb.ResponseOp_ResponsePut{ResponsePut: e.put(op.RequestPut)}
+			put := &pb.ResponseOp_ResponsePut{}
+			put.ResponsePut, err = e.put(op.RequestPut)
+			r.Response = put
 		case *pb.RequestOp_RequestDeleteRange:
-			r.Response = &pb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: e.remove(op.RequestDeleteRange)}
+			deleted := &pb.ResponseOp_ResponseDeleteRange{}
+			deleted.ResponseDeleteRange, err = e.remove(op.RequestDeleteRange)
+			r.Response = deleted
 		case *pb.RequestOp_RequestTxn:
-			inner := e.carryOut(p.inner[i])
-			inner.Header = &pb.ResponseHeader{} // as etcd
-			r.Response = &pb.ResponseOp_ResponseTxn{ResponseTxn: inner}
+			inner := &pb.ResponseOp_ResponseTxn{}
+			if inner.ResponseTxn, err = e.carryOut(p.inner[i]); err == nil {
+				inner.ResponseTxn.Header = &pb.ResponseHeader{} // as etcd
+			}
+			r.Response = inner
+		}
+		if err != nil {
+			return nil, err
 		}
 		resp.Responses = append(resp.Responses, r)
 	}
 	resp.Header = e.header()
-	return resp
+	return resp, nil
 }
 
 // compare reports whether a compare holds for all keys of its range. A key that does not exist has

@@ -38,7 +38,7 @@ func (w *watcher) Close() error {
 // RequestProgress makes each watch of the client report the revision up to which it has reported
 // all changes.
 func (w *watcher) RequestProgress(ctx context.Context) error {
-	_, err := send(ctx, w.link, func(e *Etcd) (none struct{}, err error) {
+	_, err := send(ctx, w.link, w, func(e *Etcd, w *watcher) (none struct{}, err error) {
 		w.asked++
 		e.wake()
 		return none, nil
@@ -99,7 +99,7 @@ func (w *watcher) serve(ctx context.Context, s *watch) {
 				s.next = e.revision + 1
 			}
 		} else {
-			resp.Events = s.changes(e.log)
+			resp.Events = s.changes(e)
 			s.seen = len(e.log)
 		}
 		told := first && s.created || len(resp.Events) > 0 || s.asked < w.asked
@@ -124,18 +124,18 @@ func (w *watcher) serve(ctx context.Context, s *watch) {
 }
 
 // changes returns the changes that were not read yet and are to be reported.
-func (s *watch) changes(log []change) (events []*clientv3.Event) {
-	for _, c := range log[s.seen:] {
-		deleted := c.now.Version == 0
-		if c.now.ModRevision < s.next || !within(string(c.now.Key), s.begin, s.end) || deleted && s.noDeletions || !deleted && s.noPuts {
+func (s *watch) changes(e *Etcd) (events []*clientv3.Event) {
+	for _, kv := range e.log[s.seen:] {
+		deleted := kv.Version == 0
+		if kv.ModRevision < s.next || !within(string(kv.Key), s.begin, s.end) || deleted && s.noDeletions || !deleted && s.noPuts {
 			continue
 		}
-		event := &clientv3.Event{Kv: clone(c.now)}
+		event := &clientv3.Event{Kv: clone(kv)}
 		if deleted {
 			event.Type = clientv3.EventTypeDelete
 		}
-		if s.before && c.now.CreateRevision < c.now.ModRevision { // it was not created by this change
-			event.PrevKv = clone(c.before)
+		if s.before && kv.CreateRevision < kv.ModRevision { // it was not created by this change
+			event.PrevKv = clone(existing(e.versions[string(kv.Key)], kv.ModRevision-1))
 		}
 		events = append(events, event)
 	}

@@ -18,21 +18,19 @@ func checkPut(r *pb.PutRequest) error {
 	return nil
 }
 
-// puttable refuses a put that needs a lease or a key that does not exist.
-func (e *Etcd) puttable(r *pb.PutRequest) error {
-	switch {
+// put carries out a put. The caller holds the mutex.
+func (e *Etcd) put(r *pb.PutRequest) (*pb.PutResponse, error) {
+	before := e.newest(string(r.Key))
+	switch err := checkPut(r); {
+	case err != nil:
+		return nil, err
 	case r.Lease != 0 && e.leases[r.Lease] == nil:
-		return rpctypes.ErrGRPCLeaseNotFound
-	case (r.IgnoreValue || r.IgnoreLease) && e.newest(string(r.Key)) == nil:
-		return rpctypes.ErrGRPCKeyNotFound
+		return nil, rpctypes.ErrGRPCLeaseNotFound
+	case (r.IgnoreValue || r.IgnoreLease) && before == nil:
+		return nil, rpctypes.ErrGRPCKeyNotFound
 	}
-	return nil
-}
-
-// put carries out a put that was checked. The caller holds the mutex.
-func (e *Etcd) put(r *pb.PutRequest) *pb.PutResponse {
 	kv := &mvccpb.KeyValue{Key: copied(r.Key), Value: copied(r.Value), Lease: r.Lease, Version: 1, CreateRevision: e.revision + 1}
-	if before := e.newest(string(r.Key)); before != nil {
+	if before != nil {
 		kv.Version, kv.CreateRevision = before.Version+1, before.CreateRevision
 		if r.IgnoreValue {
 			kv.Value = before.Value
@@ -41,12 +39,12 @@ func (e *Etcd) put(r *pb.PutRequest) *pb.PutResponse {
 			kv.Lease = before.Lease
 		}
 	}
-	before := e.set(kv)
+	e.set(kv)
 	resp := &pb.PutResponse{Header: e.header()}
 	if r.PrevKv {
 		resp.PrevKv = clone(before)
 	}
-	return resp
+	return resp, nil
 }
 
 func checkDelete(r *pb.DeleteRangeRequest) error {
@@ -56,8 +54,11 @@ func checkDelete(r *pb.DeleteRangeRequest) error {
 	return nil
 }
 
-// remove carries out a deletion that was checked. The caller holds the mutex.
-func (e *Etcd) remove(r *pb.DeleteRangeRequest) *pb.DeleteRangeResponse {
+// remove carries out a deletion. The caller holds the mutex.
+func (e *Etcd) remove(r *pb.DeleteRangeRequest) (*pb.DeleteRangeResponse, error) {
+	if err := checkDelete(r); err != nil {
+		return nil, err
+	}
 	resp := &pb.DeleteRangeResponse{}
 	for _, kv := range e.between(r.Key, r.RangeEnd, 0) {
 		e.set(&mvccpb.KeyValue{Key: kv.Key})
@@ -67,5 +68,5 @@ func (e *Etcd) remove(r *pb.DeleteRangeRequest) *pb.DeleteRangeResponse {
 		}
 	}
 	resp.Header = e.header()
-	return resp
+	return resp, nil
 }

@@ -6,9 +6,7 @@
 // # The knob
 //
 // Config.Backoff of lease, election and observe (requests that failed) and of elector (rounds that
-// failed): a function from the number of consecutive failures to a pause. In etcd's concurrency
-// package there is none: the client repeats some requests at once, resends a renewal after half a
-// second, and the program must handle all other failures.
+// failed): a function from the number of consecutive failures to a pause.
 //
 //	spread := backoff.Full(50*time.Millisecond, 30*time.Second)
 //	election.Config{Backoff: spread, ...}
@@ -17,11 +15,6 @@
 // one request a second from each client while etcd is unavailable. If ten thousand candidates use
 // one etcd that has just become available again, Full spreads them over half a minute. A pause is
 // at least 5 ms, whatever the function returns.
-//
-// # What stays guaranteed
-//
-// G1 to G8. Pauses are between requests, and no proof and no deadline depends on one. A campaign
-// that is cancelled ends at once, even during a pause.
 //
 // # What is lost
 //

@@ -7,19 +7,16 @@
 //
 // # The knob
 //
-// The elections in which a process campaigns, and the number of elections on one session. With
-// etcd's concurrency package every process that wants to be available campaigns in all K elections,
-// the first one leads all of them, and a process that wants a share can only resign and hope.
+// The elections in which a process campaigns, all of them on one session.
 //
 //	err := balance.Run(ctx, balance.Config{
-//		Group: "workers", Member: "node-1", Shards: shards,
-//		Session: session, KV: client, Watcher: client, Lead: work,
+//		Group: "workers", Member: "node-1", Shards: shards, Client: client, Lead: work,
 //	})
 //
 // # How
 //
-// All members register in one more election, Group, in which no member campaigns: its queue is the
-// list of members, each bound to the member's session. Every member watches it, and computes the
+// All members register in one more election, Group: its queue is the list of members, each bound to
+// the member's session (elector.Group). Every member watches it (observe.Changes), and computes the
 // owners of the shards from it alone (Assign). It campaigns for its own shards and for no others.
 // On a change it first gives up the shards that it no longer owns, waits until their lead functions
 // have returned, and then campaigns for the new ones.
@@ -32,18 +29,11 @@
 // of etcd. So after a crash the others are notified at once that a member has left and that its
 // shards are free.
 //
-// # What stays guaranteed
-//
-// G1 to G8 for each shard. No herd: a change is one event for each member, which sends requests
-// only for the shards that it gives up and takes: about three for a shard that moves. It converges,
-// because all members compute the same owners from the same list, and it is stable, because nothing
-// moves while the list does not change. A change moves few shards: those of the member that left,
-// and those that the new cap makes others give up or take.
-//
 // # What is lost
 //
 // G5 between members: a shard goes to its owner, not to the member that waited longest. Standbys:
 // no member waits behind the leader of a shard, so a member that is alive but stuck, and does not
 // campaign, blocks its shards; give the session a liveness probe (package liveness). And all shards
-// share one session: a lease that is lost costs all of them.
+// share one session: a lease that is lost costs all of them. examples/shards has standbys, and no
+// assignment.
 package balance

@@ -6,69 +6,54 @@ import (
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/examples/customise/balance"
 	"github.com/eldest-io/eldest/examples/customise/internal/stage"
-	"github.com/eldest-io/eldest/lease"
 )
-
-// led has the leader of each shard.
-type led struct {
-	mu sync.Mutex
-	by map[string]string
-}
-
-// work returns the lead function of a member: it leads a shard until its context ends.
-func (l *led) work(member string) func(context.Context, *election.Leadership) error {
-	return func(ctx context.Context, tenure *election.Leadership) error {
-		l.mu.Lock()
-		l.by[tenure.Election()] = member
-		l.mu.Unlock()
-		<-ctx.Done()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.by[tenure.Election()] == member {
-			delete(l.by, tenure.Election())
-		}
-		return nil
-	}
-}
-
-// each counts the shards of each member.
-func (l *led) each() (loads map[string]int, all int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	loads = map[string]int{}
-	for _, member := range l.by {
-		loads[member]++
-	}
-	return loads, len(l.by)
-}
 
 // Seven shards, three processes that join and one that leaves.
 func Example() {
 	ctx, client, stop := stage.Start()
 	defer stop()
 
-	l := &led{by: map[string]string{}}
+	var mu sync.Mutex
+	led := map[string]int{} // how many shards each member leads
 	leave := map[string]func(){}
+	join := func(name string) {
+		ctx, cancel := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		running.Go(func() {
+			_ = balance.Run(ctx, balance.Config{
+				Group: "workers", Member: name, Shards: names("shard", 7), Client: client,
+				Lead: func(ctx context.Context, _ *elector.Leadership) error {
+					count := func(n int) { mu.Lock(); led[name] += n; mu.Unlock() }
+					count(1)
+					defer count(-1)
+					<-ctx.Done()
+					return nil
+				},
+				Options: []elector.Option{elector.WithTTL(30 * time.Second)},
+			})
+		})
+		leave[name] = func() { cancel(); running.Wait() }
+	}
 	settled := func(what string) {
-		balanced := func() bool {
-			loads, all := l.each()
-			for _, load := range loads {
-				if load > balance.Cap(7, len(leave)) {
+		stage.Until(ctx, what, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			all := 0
+			for name := range leave {
+				all += led[name]
+				if led[name] == 0 || led[name] > balance.Cap(7, len(leave)) {
 					return false
 				}
 			}
-			return all == 7 && len(loads) == len(leave)
-		}
-		stage.Until(ctx, what, balanced)
+			return all == 7
+		})
 		fmt.Printf("%s: 7 shards, each member leads at most %d\n", what, balance.Cap(7, len(leave)))
 	}
 	for _, name := range []string{"anna", "bert", "carl"} {
-		leave[name] = join(ctx, client, name, l)
+		join(name)
 		settled(name + " joins")
 	}
 	leave["anna"]()
@@ -81,23 +66,4 @@ func Example() {
 	// bert joins: 7 shards, each member leads at most 4
 	// carl joins: 7 shards, each member leads at most 3
 	// anna leaves: 7 shards, each member leads at most 4
-}
-
-// join makes a member take part until leave is called.
-func join(ctx context.Context, client *clientv3.Client, name string, l *led) (leave func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: 30 * time.Second})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = balance.Run(ctx, balance.Config{
-			Group: "workers", Member: name, Shards: names("shard", 7),
-			Session: session, KV: client, Watcher: client, Lead: l.work(name),
-		})
-	}()
-	return func() {
-		cancel()
-		<-done
-		closeSession()
-	}
 }

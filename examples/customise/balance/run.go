@@ -2,20 +2,22 @@ package balance
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
 )
 
-// Config configures a member. All fields but Candidate are required; Group and Shards must be the
-// same in all members.
+// Config configures a member. All fields but Options are required; Group and Shards must be the same
+// in all members.
 type Config struct {
 	// Group is the election in which the members register. No shard may have its name.
 	Group string
@@ -23,148 +25,97 @@ type Config struct {
 	Shards []string
 	// Member names this process; no other running process may have the name.
 	Member string
-	// Session is the session of all candidates. The caller closes it.
-	Session *lease.Session
-	KV      clientv3.KV
-	Watcher clientv3.Watcher
+	Client *clientv3.Client
 	// Lead is the lead function of each shard that this member leads; l.Election is the shard's
 	// name. It should return when ctx ends: until then this member does not give up or take any
 	// other shard. If it returns before that, the shard is given up, and the member campaigns for
 	// it again after a pause.
-	Lead func(ctx context.Context, l *election.Leadership) error
-	// Candidate configures the candidates.
-	Candidate election.Options
+	Lead func(ctx context.Context, l *elector.Leadership) error
+	// Options change the config of the member's elector.Group.
+	Options []elector.Option
+}
+
+// Run takes part until ctx ends; then it gives up its shards, waits until their lead functions have
+// returned, and returns the cause. If its session or its key in the group is lost, the member gives
+// up its shards and registers again. For invalid input the error wraps eldest.ErrInvalid.
+func Run(ctx context.Context, cfg Config) error {
+	if ctx == nil || cfg.Lead == nil || cfg.Client == nil || slices.Contains(cfg.Shards, cfg.Group) {
+		return fmt.Errorf("%w: a context, a lead function, a client, and a group that is no shard are needed", eldest.ErrInvalid)
+	}
+	for _, name := range append([]string{cfg.Group}, cfg.Shards...) {
+		if err := keys.Check(name); err != nil {
+			return err
+		}
+	}
+	node := elector.Config{NodeID: cfg.Member, Source: elector.Always(elector.Client(cfg.Client))}
+	for _, option := range cfg.Options {
+		option(&node)
+	}
+	group, err := elector.NewGroup(node)
+	if err != nil {
+		return err
+	}
+	b := &balancer{cfg: cfg, group: group, posts: make(map[string]func())}
+	leave := b.campaign(ctx, cfg.Group, func(ctx context.Context, _ *elector.Leadership) error {
+		<-ctx.Done() // which member leads the group has no meaning: its queue is the list of members
+		return nil
+	})
+	defer b.give(func(string) bool { return false })
+	defer leave()
+	return b.follow(ctx)
 }
 
 // balancer is one call of Run. It belongs to Run's goroutine.
 type balancer struct {
-	cfg        Config
-	candidates map[string]*election.Candidate
-	posts      map[string]post
+	cfg   Config
+	group *elector.Group
+	posts map[string]func() // ends the campaign or the tenure in a shard
 }
 
-// post is a shard that this member leads or campaigns for.
-type post struct {
-	end  context.CancelFunc
-	done chan struct{}
-}
-
-// pause is the time between two campaigns for one shard, and between two failed reads of the
-// members.
-const pause = 200 * time.Millisecond
-
-// goodbye bounds the requests at the end.
-const goodbye = 5 * time.Second
-
-// Run takes part until ctx or the session ends; then it gives up its position and its shards, waits
-// until their lead functions have returned, and returns the cause. After eldest.ErrSessionLost or
-// eldest.ErrDeposed (the position was deleted by hand) open a new session and call Run again. For
-// invalid input the error wraps eldest.ErrInvalid.
-func Run(ctx context.Context, cfg Config) error {
-	if ctx == nil || cfg.Session == nil || cfg.Lead == nil || cfg.Member == "" || slices.Contains(cfg.Shards, cfg.Group) {
-		return fmt.Errorf("%w: a context, a session, a lead function, a name, and a group that is no shard are needed", eldest.ErrInvalid)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(cfg.Session.Context(), func() { cancel(cfg.Session.Err()) })()
-
-	b := &balancer{cfg: cfg, candidates: map[string]*election.Candidate{}, posts: map[string]post{}}
-	defer b.close(context.WithoutCancel(ctx))
-	for _, name := range append([]string{cfg.Group}, cfg.Shards...) {
-		candidate, err := b.candidate(name)
+// follow moves shards at each change of the list of members, until ctx ends.
+func (b *balancer) follow(ctx context.Context) error {
+	members := make(map[string]string) // by their keys
+	for update, err := range observe.Changes(ctx, observe.Config{Election: b.cfg.Group, KV: b.cfg.Client, Watcher: b.cfg.Client}) {
 		if err != nil {
 			return err
 		}
-		b.candidates[name] = candidate
-	}
-	place := b.candidates[cfg.Group]
-	if _, err := place.Register(ctx); err != nil {
-		return err
-	}
-	views, followed := make(chan []string, 1), make(chan struct{})
-	go func() {
-		defer close(followed)
-		follow(ctx, cfg, views)
-	}()
-	err := b.balance(ctx, views)
-	cancel(err)
-	// The position is given up first: new owners of our shards queue behind us while we stop.
-	leaving, end := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-	defer end()
-	_ = place.Close(leaving)
-	b.give(nil)
-	<-followed
-	return err
-}
-
-// balance follows the members until ctx ends.
-func (b *balancer) balance(ctx context.Context, views <-chan []string) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case members := <-views:
-			if !slices.Contains(members, b.cfg.Member) {
-				return fmt.Errorf("%w: %q is not a member any more", eldest.ErrDeposed, b.cfg.Member)
-			}
-			owners := Assign(b.cfg.Shards, members)
-			b.give(func(shard string) bool { return owners[shard] == b.cfg.Member })
-			for shard, owner := range owners {
-				if _, standing := b.posts[shard]; owner == b.cfg.Member && !standing {
-					b.posts[shard] = b.take(ctx, b.candidates[shard])
-				}
+		if update.State.Kind == eldest.Unknown {
+			continue // the next update is the difference
+		}
+		for _, c := range update.Left {
+			delete(members, c.Key)
+		}
+		for _, c := range update.Registered {
+			id, _ := identity.Protobuf{}.Decode(c.Value) // keys of others have no name
+			members[c.Key] = id.NodeID
+		}
+		owners := Assign(b.cfg.Shards, slices.Collect(maps.Values(members)))
+		b.give(func(shard string) bool { return owners[shard] == b.cfg.Member })
+		for shard, owner := range owners {
+			if _, taken := b.posts[shard]; owner == b.cfg.Member && !taken {
+				b.posts[shard] = b.campaign(ctx, shard, b.cfg.Lead)
 			}
 		}
 	}
+	return context.Cause(ctx)
 }
 
 // give gives up all shards except those to keep, at once, and waits until they have stopped.
 func (b *balancer) give(keep func(shard string) bool) {
-	var going []post
-	for shard, p := range b.posts {
-		if keep == nil || !keep(shard) {
-			p.end()
-			going = append(going, p)
+	var all sync.WaitGroup
+	for shard, giveUp := range b.posts {
+		if !keep(shard) {
+			all.Go(giveUp)
 			delete(b.posts, shard)
 		}
 	}
-	for _, p := range going {
-		<-p.done
-	}
+	all.Wait()
 }
 
-// take campaigns and leads, again and again, until the post is ended.
-func (b *balancer) take(ctx context.Context, candidate *election.Candidate) post {
+// campaign campaigns in an election, again and again. giveUp ends that, and waits for its end.
+func (b *balancer) campaign(ctx context.Context, election string, lead func(context.Context, *elector.Leadership) error) (giveUp func()) {
 	ctx, end := context.WithCancel(ctx)
-	p := post{end: end, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		for ctx.Err() == nil {
-			if l, err := candidate.Campaign(ctx); err == nil {
-				_ = l.Lead(ctx, func(ctx context.Context) error { return b.cfg.Lead(ctx, l) })
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
-		}
-	}()
-	return p
-}
-
-func (b *balancer) candidate(name string) (*election.Candidate, error) {
-	return election.New(election.Config{
-		Election: name, Session: b.cfg.Session, KV: b.cfg.KV, Watcher: b.cfg.Watcher, Value: []byte(b.cfg.Member), Options: b.cfg.Candidate,
-	})
-}
-
-// close deletes all keys that are left in the queues.
-func (b *balancer) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, goodbye)
-	defer cancel()
-	for _, candidate := range b.candidates {
-		if err := candidate.Close(ctx); errors.Is(err, context.DeadlineExceeded) {
-			return // the rest is deleted with the lease
-		}
-	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = b.group.Run(ctx, election, lead) }) // until ctx ends
+	return func() { end(); running.Wait() }
 }

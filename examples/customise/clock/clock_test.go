@@ -7,8 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/examples/customise/clock"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
+
+// Requirement 33: everything that is fixed in etcd's concurrency package can be changed.
+func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 func TestFast(t *testing.T) {
 	hand := &clock.Hand{}

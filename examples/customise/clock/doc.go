@@ -5,9 +5,7 @@
 //
 // # The knob
 //
-// lease.Config.Clock. In etcd's concurrency package the clock cannot be chosen: the client compares
-// time.Now, whose monotonic part stands still while a Linux machine is suspended, with a deadline
-// counted from the receipt of the last reply.
+// lease.Config.Clock:
 //
 //	hand := &clock.Hand{}                           // tests, which set the time
 //	fast := clock.Fast{Clock: lease.Boot(), By: 50} // machines whose clocks are not trusted
@@ -19,13 +17,6 @@
 //
 // Fast gains some thousandths on another clock. It has the effect of a larger Margin, as a rate
 // instead of a time: for machines (virtual ones, mostly) whose own clock may be slow.
-//
-// # What stays guaranteed
-//
-// All of G1 to G8, with a clock that is not slower than the server's by more than the margin
-// allows, and never runs backwards. A clock that is too fast is always safe. G1, G2, G4 and the
-// guard do not depend on a clock: with a Hand that is never turned, late writes are refused as
-// usual.
 //
 // # What is lost
 //

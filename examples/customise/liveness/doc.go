@@ -6,9 +6,8 @@
 //
 // # The knob
 //
-// lease.Config.Liveness. In etcd's concurrency package a goroutine of the client renews the lease,
-// for as long as the process exists. A leader whose work hangs (a full disk, a deadlock, a database
-// that does not respond) keeps its key, does nothing, and no other candidate can lead.
+// lease.Config.Liveness, without which a leader whose work hangs (a full disk, a deadlock, a database
+// that does not respond) keeps its key, and no other candidate can lead.
 //
 //	pulse := lease.NewLiveness(5 * time.Second)
 //	lease.Config{Liveness: pulse, ...}
@@ -19,12 +18,6 @@
 //
 // A candidate that waits needs the probe as well: one that cannot work must not win. It has no work
 // after which it could beat, so use a check.
-//
-// # What stays guaranteed
-//
-// G1 to G8. A probe without beats has the effect of failed renewals: the deadline stays that of the
-// last renewal, and everything that happens at a deadline happens then. The cause wraps
-// eldest.ErrUnresponsive.
 //
 // # What is lost
 //

@@ -10,8 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/examples/customise/liveness"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
+
+// Requirement 33: everything that is fixed in etcd's concurrency package can be changed.
+func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // In virtual time: checks are called at the interval, one that hangs is ended when the next one is
 // due, and there is none after the end.

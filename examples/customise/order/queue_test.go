@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,12 +23,18 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
+// Requirement 33: everything that is fixed in etcd's concurrency package can be changed.
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// name returns the election of a test.
+func name(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", " ") }
+
 // candidate makes a candidate with a session of its own.
 func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, change ...func(*election.Config)) *election.Candidate {
 	t.Helper()
 	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: 5 * time.Minute}})
 	require.NoError(t, err)
-	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Options: election.Options{Ordering: q, Timeout: 20 * time.Second}}
+	cfg := election.Config{Election: name(t), Session: session, KV: client, Watcher: client, Options: election.Options{Ordering: q, Timeout: 20 * time.Second}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -62,36 +70,46 @@ func lines(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Q
 
 // The leader stays when others enter; after that the order decides, and fences grow where tokens do
 // not.
-func TestYoungestFirst(t *testing.T) {
-	ctx := etcdtest.ContextFor(t, 2*time.Minute)
-	client := etcdtest.Shared(t).Client(t)
-	q := order.Queue{}
-	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
-	require.NoError(t, err)
-	tokens, won := lines(ctx, t, client, q, 4)
-	require.NoError(t, leader.Err(), "younger ones came, and it stays")
-	fence := eldest.Token(0)
-	for i := range tokens {
-		at, err := order.Fence(ctx, client, leader)
-		require.NoError(t, err)
-		require.Greater(t, at, fence)
-		fence = at
-		_, err = leader.KV().Put(ctx, "elsewhere", "by the leader")
-		require.NoError(t, err, "the guard agrees")
-		require.NoError(t, leader.Resign(ctx))
-		before := leader
-		leader = etcdtest.Take(t, won, "a win")
-		require.Equal(t, tokens[len(tokens)-1-i], leader.Token())
-		_, err = order.Fence(ctx, client, before)
-		require.ErrorIs(t, err, eldest.ErrNotLeading)
-		guard := before.Guard()
-		guard.Alive = nil
-		_, err = guard.KV(client).Put(ctx, "elsewhere", "late")
-		require.ErrorIs(t, err, eldest.ErrDeposed)
+func TestOrders(t *testing.T) {
+	for what, before := range map[string]func(a, b eldest.Candidate) bool{
+		"youngest first": nil,
+		"etcd's own":     func(a, b eldest.Candidate) bool { return a.Token < b.Token },
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx := etcdtest.ContextFor(t, 2*time.Minute)
+			client := etcdtest.Shared(t).Client(t)
+			q := order.Queue{Before: before}
+			leader, err := candidate(ctx, t, client, q).Campaign(ctx)
+			require.NoError(t, err)
+			tokens, won := lines(ctx, t, client, q, 4)
+			require.NoError(t, leader.Err(), "younger ones came, and it stays")
+			if before == nil {
+				slices.Reverse(tokens)
+			}
+			fence := eldest.Token(0)
+			for _, token := range tokens {
+				at, err := order.Fence(ctx, client, leader)
+				require.NoError(t, err)
+				require.Greater(t, at, fence)
+				fence = at
+				_, err = leader.KV().Put(ctx, "elsewhere", "by the leader")
+				require.NoError(t, err, "the guard agrees")
+				require.NoError(t, leader.Resign(ctx))
+				former := leader
+				leader = etcdtest.Take(t, won, "a win")
+				require.Equal(t, token, leader.Token())
+				_, err = order.Fence(ctx, client, former)
+				require.ErrorIs(t, err, eldest.ErrNotLeading)
+				guard := former.Guard()
+				guard.Alive = nil
+				_, err = guard.KV(client).Put(ctx, "elsewhere", "late")
+				require.ErrorIs(t, err, eldest.ErrDeposed)
+			}
+			require.NoError(t, leader.Resign(ctx))
+			_, err = order.LeaderOf(ctx, client, name(t))
+			require.ErrorIs(t, err, eldest.ErrNoLeader)
+		})
 	}
-	require.NoError(t, leader.Resign(ctx))
-	_, err = order.LeaderOf(ctx, client, t.Name())
-	require.ErrorIs(t, err, eldest.ErrNoLeader)
 }
 
 // The cost of the order: the candidates that entered one ahead of the other all wait for the
@@ -135,21 +153,6 @@ func TestLooks(t *testing.T) {
 	require.Equal(t, n+3, looks())
 }
 
-// Another order: it may use everything of a candidate that never changes.
-func TestAnotherOrder(t *testing.T) {
-	ctx := etcdtest.ContextFor(t, 2*time.Minute)
-	client := etcdtest.Shared(t).Client(t)
-	q := order.Queue{Before: func(a, b eldest.Candidate) bool { return a.Token < b.Token }} // etcd's own
-	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
-	require.NoError(t, err)
-	tokens, won := lines(ctx, t, client, q, 4)
-	for _, token := range tokens {
-		require.NoError(t, leader.Resign(ctx))
-		leader = etcdtest.Take(t, won, "a win")
-		require.Equal(t, token, leader.Token())
-	}
-}
-
 // Try wins alone, and leaves if another candidate leads.
 func TestTry(t *testing.T) {
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
@@ -164,21 +167,6 @@ func TestTry(t *testing.T) {
 	require.NoError(t, l.Resign(ctx))
 	_, err = b.Try(ctx)
 	require.NoError(t, err)
-}
-
-// A leader's key is deleted by hand: the leader is deposed, and the waiter is notified and leads,
-// although the claim still has the old leader.
-func TestDeposed(t *testing.T) {
-	ctx := etcdtest.ContextFor(t, 2*time.Minute)
-	client := etcdtest.Shared(t).Client(t)
-	leader, err := candidate(ctx, t, client, order.Queue{}).Campaign(ctx)
-	require.NoError(t, err)
-	_, won := lines(ctx, t, client, order.Queue{}, 1)
-	_, err = client.Delete(ctx, leader.Key())
-	require.NoError(t, err)
-	_ = etcdtest.Take(t, won, "a win")
-	<-leader.Done()
-	require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
 }
 
 // The reply to a claim is lost: when the call is repeated, the queue finds its own claim.

@@ -7,9 +7,7 @@
 // # The knob
 //
 // The behaviour of a program when its leading context ends, which is its own code: the library ends
-// the context before the lease can expire, and refuses writes. In etcd's concurrency package the
-// session's channel closes after the key was deleted, so there is no moment at which a program
-// could change its behaviour in time; and nothing refuses its writes.
+// the context before the lease can expire, and refuses writes.
 //
 //	store := outage.New("orders/limit", outage.ReadOnly)
 //	err := node.Run(ctx, store.Lead) // of package elector

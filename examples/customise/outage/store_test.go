@@ -16,6 +16,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
+// Requirement 33: everything that is fixed in etcd's concurrency package can be changed.
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
 // node runs a node with a store until stop is called.
 func node(t *testing.T, client *clientv3.Client, id string, store *outage.Store) (stop func()) {
 	t.Helper()

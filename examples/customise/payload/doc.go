@@ -8,8 +8,7 @@
 // # The knob
 //
 // elector.Config.Codec, an identity.Codec: how a node's identity becomes the value of its key, and
-// back. (Package election takes any bytes, and no codec.) In etcd's concurrency package a value is
-// a string, whose meaning each program defines itself.
+// back. (Package election takes any bytes, and no codec.)
 //
 //	node, err := elector.New(elector.Config{Codec: payload.JSON{Zone: "eu-1"}, ...})
 //
@@ -21,11 +20,6 @@
 // Values change one node at a time. Moving writes one codec and reads two: first all nodes get
 // Moving{Write: old, Read: new}, then Moving{Write: new, Read: old}, then the new codec alone. In
 // every step all nodes can read each other's values.
-//
-// # What stays guaranteed
-//
-// G1 to G8: keys and revisions decide which node leads, never values. A foreign value costs the
-// name of the leader, and nothing else: the node stays in the queue and does not poll.
 //
 // # What is lost
 //

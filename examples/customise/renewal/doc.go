@@ -6,9 +6,7 @@
 //
 // # The knob
 //
-// lease.Config.TTL, Margin and Renewal. etcd's concurrency package takes a TTL in seconds (60 by
-// default, which is also the time without a leader after a crash); the client renews at a third of
-// it, on one stream, and counts from the receipt of the reply. None of that can be changed.
+// lease.Config.TTL, Margin and Renewal:
 //
 //	lease.Config{TTL: 30 * time.Second, Renewal: renewal.Sparing}
 //
@@ -16,13 +14,6 @@
 // every TTL/4 with attempts of TTL/12: after one that failed there is time for several more before
 // the deadline. Sparing sends half as many requests, for tens of thousands of sessions on one etcd;
 // Anxious sends more, for networks that lose many packets.
-//
-// # What stays guaranteed
-//
-// G3, with any interval: the deadline counts from the sending of the last renewal that was
-// confirmed, whenever the next one is due. An interval that cannot work (a pause that ends after
-// the deadline) is refused before anything is sent, as is a margin that leaves no time. G1, G2, G4
-// to G8 do not depend on renewals.
 //
 // # What is lost
 //

@@ -16,13 +16,8 @@ import (
 // the example. stop ends all three.
 func Start() (ctx context.Context, client *clientv3.Client, stop func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cluster := Must(etcdtest.New(ctx, etcdtest.Config{}))
-	client = Must(cluster.Dial())
-	return ctx, client, func() {
-		cancel()
-		_ = client.Close()
-		_ = cluster.Close()
-	}
+	client, end := etcdtest.ForExample()
+	return ctx, client, func() { cancel(); end() }
 }
 
 // Open opens a session. leave closes it.
