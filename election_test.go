@@ -97,8 +97,8 @@ func TestG1LeadershipIsProven(t *testing.T) {
 	}
 }
 
-// G1, the hardest case: the waiter's own key is deleted at the revision at which its predecessor's
-// key is. Fails if the existence of the waiter's own key is not proven.
+// G1, the hardest case, and row 3 of the regressions: the waiter's own key is deleted at the revision
+// at which its predecessor's key is. Fails if the existence of the waiter's own key is not proven.
 func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
@@ -127,8 +127,9 @@ func TestG2TokensRise(t *testing.T) {
 	}
 }
 
-// G3: in a running process the leading context ends before the server can expire the lease, however
-// long replies are delayed. Fails if the deadline is counted from the receipt of a reply, or has no
+// G3, and rows 11 and 12 of the regressions: in a running process the leading context ends before the
+// server can expire the lease, however long replies are delayed, and whether or not the network
+// resets its connections when it drops packets. Fails if the deadline is counted from the receipt of a reply, or has no
 // margin.
 func TestG3EndsBeforeTheLease(t *testing.T) {
 	t.Parallel()

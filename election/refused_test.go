@@ -164,7 +164,7 @@ func TestCallsJustAfterTheSession(t *testing.T) {
 func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
-	c := etcdtest.Start(t, etcdtest.Config{Quota: 4 << 20})
+	c := etcdtest.Start(t, etcdtest.Config{Settings: map[string]any{"quota-backend-bytes": 4 << 20}})
 	s.Client, s.Admin = c.Client(t), c.Client(t)
 	session := s.session(s.Client)
 	kv := s.lead(s.candidate("v")).KV()

@@ -24,13 +24,9 @@ type Config struct {
 	// heartbeats. etcd's own are 100 ms and 1 s. The shortest lease is 1.5 x
 	// Election, rounded up to seconds.
 	Heartbeat, Election time.Duration
-	// Quota is the size in bytes of the store at which etcd raises NOSPACE; 0
-	// is etcd's default of 2 GiB.
-	Quota int64
-	// MaxTxnOps is the maximum number of operations in a transaction; 0 is etcd's default of 128.
-	MaxTxnOps int
-	// Debug makes the members log at debug level.
-	Debug bool
+	// Settings are further fields of etcd's configuration file, such as "quota-backend-bytes". Clients
+	// of a cluster with "client-transport-security" are made by the caller.
+	Settings map[string]any
 	// Command is the command line that runs a member, such as "eldest etcd member" where the caller
 	// is eldest. The member's flags are appended to it. nil builds and runs the member's binary of
 	// this repository.
@@ -154,12 +150,15 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if err = os.Mkdir(c.Scratch(), 0o700); err != nil {
 		return c, err
 	}
-	token := fmt.Sprintf("%x", rand.Uint64())
+	token, scheme := fmt.Sprintf("%x", rand.Uint64()), "http"
+	if cfg.Settings["client-transport-security"] != nil {
+		scheme = "https"
+	}
 	for i := range cfg.Members {
 		m := &Member{
 			Index:    i,
 			Name:     fmt.Sprintf("m%d", i+1),
-			Endpoint: fmt.Sprintf("http://127.0.0.1:%d", c.ports.ports[2*i]),
+			Endpoint: fmt.Sprintf("%s://127.0.0.1:%d", scheme, c.ports.ports[2*i]),
 			cluster:  c,
 			host:     fmt.Sprintf("192.0.2.%d:2380", i+1),
 			real:     fmt.Sprintf("127.0.0.1:%d", c.ports.ports[2*i+1]),

@@ -98,7 +98,7 @@ func TestFiveMembers(t *testing.T) {
 
 func TestQuotaRaisesNoSpace(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Quota: 1 << 20})
+	c := etcdtest.Start(t, etcdtest.Config{Settings: map[string]any{"quota-backend-bytes": 1 << 20}})
 	cli := c.Client(t)
 	value := string(make([]byte, 256<<10))
 	require.Eventually(t, func() bool {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -18,7 +19,10 @@ const while = 300 * time.Millisecond
 
 // pairs are the kinds of a candidate and of the one behind it: Eldest with each other kind, both
 // ways.
-var pairs = [][2]string{{"etcdctl", "eldest"}, {"v3election", "eldest"}, {"eldest", "etcdctl"}, {"eldest", "v3election"}}
+var pairs = [][2]string{
+	{"etcdctl", "eldest"}, {"v3election", "eldest"}, {"concurrency", "eldest"},
+	{"eldest", "etcdctl"}, {"eldest", "v3election"}, {"eldest", "concurrency"},
+}
 
 // mortal is the same stage for candidates with leases that are so short that a test can wait for
 // their end.
@@ -97,9 +101,12 @@ func TestLeaderIsEvicted(t *testing.T) {
 			if leader.proclaim != nil {
 				require.Error(t, leader.proclaim("mine"))
 			}
-			if err := leader.resign(); pair[0] == "eldest" {
+			switch err := leader.resign(); pair[0] {
+			case "eldest":
 				require.ErrorIs(t, err, eldest.ErrDeposed)
-			} else {
+			case "concurrency": // after a Proclaim that was refused it asks for an empty key
+				require.ErrorIs(t, err, rpctypes.ErrEmptyKey)
+			default:
 				require.NoError(t, err)
 			}
 			require.True(t, s.writes(t, next, successor))
@@ -111,7 +118,7 @@ func TestLeaderIsEvicted(t *testing.T) {
 // A waiter of Eldest with heartbeats evicts no leader of another kind, which has none.
 func TestHeartbeatsBesideOthers(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"etcdctl", "v3election"} {
+	for _, kind := range []string{"concurrency", "etcdctl", "v3election"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)

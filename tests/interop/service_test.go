@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 )
 
 // dial connects to the gRPC API of etcd.
@@ -62,5 +64,25 @@ func v3election(t *testing.T, s *stage, value string) *contender {
 		_, err := s.service.Resign(etcdtest.Context(t), &v3electionpb.ResignRequest{Leader: leader})
 		return err
 	}
+	return c
+}
+
+// concurrent joins with etcd's own Go package. Its session keeps the lease alive.
+func concurrent(t *testing.T, s *stage, value string) *contender {
+	t.Helper()
+	session, err := concurrency.NewSession(s.cli, concurrency.WithTTL(int(s.ttl.Seconds())))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	e := concurrency.NewElection(session, s.name)
+	ctx, leave := context.WithCancel(etcdtest.Context(t))
+	t.Cleanup(leave)
+	c := &contender{key: keys.Candidate(s.name, int64(session.Lease())), leave: leave, die: session.Orphan}
+	c.won = etcdtest.Go(func() win {
+		err := e.Campaign(ctx, value)
+		return win{key: e.Key(), token: eldest.Token(e.Rev()), err: err}
+	})
+	require.Equal(t, c.key, s.registered(t, value), "the layouts differ")
+	c.proclaim = func(value string) error { return e.Proclaim(etcdtest.Context(t), value) }
+	c.resign = func() error { return e.Resign(etcdtest.Context(t)) }
 	return c
 }

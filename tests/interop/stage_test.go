@@ -58,7 +58,7 @@ type contender struct {
 
 // kinds are the candidates that can share an election.
 var kinds = map[string]func(t *testing.T, s *stage, value string) *contender{
-	"eldest": native, "etcdctl": etcdctl, "v3election": v3election,
+	"eldest": native, "concurrency": concurrent, "etcdctl": etcdctl, "v3election": v3election,
 }
 
 // join adds a candidate of a kind at the end of the queue.

@@ -4,12 +4,12 @@
 // scenario, what the faulty code did ("in other implementations"), and which change of Eldest makes
 // the test fail.
 //
-// Not covered here: the seeded scenarios in virtual time (cmd/eldest/lab/sim), and the acceptance
-// of the guarantees (the root of the repository).
+// Not covered here: the seeded scenarios in virtual time (cmd/eldest/lab/sim), and rows whose claim
+// another package tests, such as a guarantee of the root package. rows.txt names the tests of each
+// row.
 //
-// All tests run against real etcd processes. Where etcd's own package always has the fault, a
-// subtest shows that in the same test environment: it proves that the environment can detect the
-// fault. When such a subtest fails because the fault was fixed, it should be removed.
+// All tests run against real etcd processes. The table of tests/dropin shows that etcd's own package
+// has the fault, where it always has it.
 //
 // Each test is itself tested: tests/mutants removes the code that the test protects, and the test
 // must fail then. For tests that are to fail, ELDEST_PATIENCE sets how long they wait for a

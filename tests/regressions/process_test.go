@@ -1,7 +1,6 @@
 package regressions
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -139,23 +138,4 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	require.Equal(t, l.Token(), again.Token())
 	require.NoError(t, again.Resign(etcdtest.Context(t)))
 	electiontest.Wins(t, behind)
-}
-
-// Row 19, a dead lease. In other implementations the session hangs, or works without a lease. In
-// Eldest there is a clear error, and a new lease works.
-func TestRegression19_ResumeADeadLease(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	cli := c.Client(t)
-	p := join(t, cli, name)
-	token := p.Lead(t).Token()
-	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
-	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
-	defer cancel()
-	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.Session.ID())
-	require.ErrorIs(t, err, eldest.ErrSessionLost, "a lease that is gone was resumed")
-	require.Nil(t, s)
-	require.NoError(t, ctx.Err(), "it took a time-out to find out")
-	require.Greater(t, join(t, cli, name).Lead(t).Token(), token)
 }
