@@ -91,7 +91,7 @@ func (s *stage) observers(t *testing.T) func(t *testing.T, value string) {
 				break
 			}
 		}
-		for string(etcdtest.Take(t, tool.printed, "an answer of etcdctl elect --listen").GetValue()) != value {
+		for string(etcdtest.Take(t, etcdtest.Go(tool.printed), "an answer of etcdctl elect --listen").GetValue()) != value {
 		}
 		for string(etcdtest.Take(t, values, "a value of etcd's package").Kvs[0].Value) != value {
 		}

@@ -2,6 +2,7 @@ package regressions
 
 import (
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,12 +48,12 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	next := electiontest.Wins(t, result)
 	require.Greater(t, int64(next.Token()), leader.leading.Token)
 
-	leader.cont()
+	leader.Signal(syscall.SIGCONT)
 	first := leader.await("resumed")
 	require.False(t, first.Holds, "it holds the leadership of somebody else")
 	require.Equal(t, lease.Lost.String(), first.State)
 	require.True(t, first.Ended)
-	leader.tell("status")
+	leader.Send("status")
 	later := leader.await("status")
 	require.False(t, later.Holds)
 	require.Equal(t, lease.Lost.String(), later.State, "it was revived")
@@ -76,8 +77,8 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	result := waiter.Queue(t)
 	host.Hold(etcdtest.Inbound)
 	guarded, unguarded := "guarded-"+name, "unguarded-"+name
-	leader.tell("guarded " + guarded)
-	leader.tell("unguarded " + unguarded)
+	leader.Send("guarded " + guarded)
+	leader.Send("unguarded " + unguarded)
 	leader.await("sending")
 	leader.await("sending")
 	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
@@ -85,7 +86,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	next := electiontest.Wins(t, result)
 	require.NoError(t, etcdtest.Err(next.KV().Put(etcdtest.Context(t), "new-"+name, "new")))
 	host.Mend()
-	leader.cont()
+	leader.Signal(syscall.SIGCONT)
 	wrote := map[string]report{}
 	for range 2 {
 		r := leader.await("wrote")
@@ -114,7 +115,7 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	name := etcdtest.Election(t)
 	old := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: 20 * time.Second})
 	behind := join(t, c.Client(t), name).Queue(t)
-	require.NoError(t, old.cmd.Process.Kill())
+	require.NoError(t, old.Cmd.Process.Kill())
 
 	cli := c.Client(t)
 	s, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, clientv3.LeaseID(old.leading.Lease))
