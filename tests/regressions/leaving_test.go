@@ -95,6 +95,46 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 	}
 }
 
+// Row 20. Proclaim after the loss, twice. In other implementations the first call returns "not
+// leader" and the second one panics, or writes. In Eldest each call returns the same typed error.
+//
+// Fails when Leadership.Proclaim returns etcd's result for the key instead of the reason why the
+// tenure ended.
+func TestRegression20_ProclaimAfterLoss(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for way, reason := range map[string]error{
+		"deposed": eldest.ErrDeposed, "resigned": eldest.ErrResigned, "session closed": eldest.ErrClosed,
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := etcdtest.Election(t)
+			p := join(t, c.Client(t), name)
+			leader := p.Lead(t)
+			switch way {
+			case "deposed":
+				require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), leader.Key())))
+			case "resigned":
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			default:
+				require.NoError(t, p.Session.Close(etcdtest.Context(t)))
+			}
+			etcdtest.Take(t, leader.Done(), "the end of the tenure")
+			first := leader.Proclaim(etcdtest.Context(t), []byte("late"))
+			second := leader.Proclaim(etcdtest.Context(t), []byte("late"))
+			for _, err := range []error{first, second} {
+				require.ErrorIs(t, err, eldest.ErrNotLeading, "what Proclaim says after the tenure")
+				require.ErrorIs(t, err, reason, "why Proclaim says that the tenure ended")
+				var op *eldest.OpError
+				require.ErrorAs(t, err, &op)
+				require.Equal(t, "proclaim", op.Op)
+			}
+			require.Equal(t, first.Error(), second.Error())
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
+}
+
 // Row 21. The leader campaigns again, with a context that ends. In other implementations the
 // clean-up of that campaign deletes the leader's key. In Eldest the call is refused and the
 // leadership is unchanged.
