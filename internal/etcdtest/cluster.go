@@ -60,9 +60,6 @@ const (
 // etcdEnv is the environment variable that makes all tests run with another etcd.
 const etcdEnv = "ELDEST_ETCD"
 
-// scratch is the name of Scratch in the cluster's directory; no member has it.
-const scratch = "scratch"
-
 // errInUse means that another process took a port between its choice and its use.
 var errInUse = errors.New("address already in use")
 
@@ -147,9 +144,6 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if c.dir, err = newDataDir(cfg.Dir); err != nil {
 		return c, err
 	}
-	if err = os.Mkdir(c.Scratch(), 0o700); err != nil {
-		return c, err
-	}
 	token, scheme := fmt.Sprintf("%x", rand.Uint64()), "http"
 	if cfg.Settings["client-transport-security"] != nil {
 		scheme = "https"
@@ -189,10 +183,6 @@ func (c *Cluster) Endpoints() []string {
 	}
 	return eps
 }
-
-// Scratch is a directory for the caller's files. It is removed with the cluster, also when this
-// process dies.
-func (c *Cluster) Scratch() string { return filepath.Join(c.dir.path, scratch) }
 
 // Restart restarts members that were killed, with their data, and blocks until they serve requests
 // or ctx ends. Members that form a majority only together must be restarted in one call.

@@ -156,4 +156,5 @@ func TestCompact(t *testing.T) {
 	require.NoError(t, err)
 	resp := <-cli.Watch(etcdtest.Context(t), "k", clientv3.WithRev(2))
 	require.Equal(t, rev, resp.CompactRevision)
+	require.NoError(t, c.Defragment(etcdtest.Context(t)))
 }

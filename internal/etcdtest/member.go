@@ -77,8 +77,8 @@ func (m *Member) Use(etcd string) {
 	m.etcd = etcd
 }
 
-// Restore kills the member of a cluster of one, removes its data, and restarts it with the data that
-// restore writes to dir, as from a backup. peer is the URL that the member advertises to its peers.
+// Restore kills the member, removes its data, and restarts it with the data that restore writes to dir,
+// as from a backup of a cluster of one. peer is the URL that the member advertises to its peers.
 func (m *Member) Restore(ctx context.Context, restore func(dir, peer string) error) error {
 	if err := m.Kill(); err != nil {
 		return err
