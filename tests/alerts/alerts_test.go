@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,15 +211,5 @@ func checkUnderneath(t *testing.T, s *server) {
 			require.True(t, e.holds(last), "%s: %s: not %+v but %v", alert, part.query, e, last)
 		}
 	}
-	require.Len(t, underneath, len(rules), "%v", slices.Sorted(keys(rules)))
-}
-
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
+	require.Len(t, underneath, len(rules), "%v", slices.Sorted(maps.Keys(rules)))
 }

@@ -44,8 +44,8 @@ func TestPrograms(t *testing.T) {
 		for program, words := range said {
 			t.Run(which+"/"+program, func(t *testing.T) {
 				t.Parallel()
-				out := run(t, bin, program, fmt.Sprintf("program-%s-%d", program, stages.Add(1)), strings.Join(c.Endpoints(), ","))
-				require.Equal(t, words, out)
+				name := fmt.Sprintf("program-%s-%d", program, stages.Add(1))
+				require.Equal(t, words, run(t, bin, program, name, strings.Join(c.Endpoints(), ",")))
 			})
 		}
 	}
@@ -69,18 +69,21 @@ func build(t *testing.T, with string) string {
 		path, err := filepath.Abs(source)
 		require.NoError(t, err)
 		replace[path] = filepath.Join(dir, filepath.Base(source))
-		require.NoError(t, os.WriteFile(replace[path], bytes.Replace(text, []byte(theirImport), []byte(with), 1), 0o600))
+		text = bytes.Replace(text, []byte(theirImport), []byte(with), 1)
+		require.NoError(t, os.WriteFile(replace[path], text, 0o600))
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
 	file, bin := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "programs")
 	require.NoError(t, os.WriteFile(file, overlay, 0o600))
 	// Debug information takes half of the time.
-	out, err := exec.Command("go", "build", "-ldflags=-w", "-overlay", file, "-o", bin, "./programs").CombinedOutput()
+	build := exec.Command("go", "build", "-ldflags=-w", "-overlay", file, "-o", bin, "./programs")
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	symbols, err := os.ReadFile(bin)
 	require.NoError(t, err)
-	require.True(t, bytes.Contains(symbols, []byte(strings.Trim(with, `"`)+".NewSession")), "INVALID: built without %s", with)
+	symbol := strings.Trim(with, `"`) + ".NewSession"
+	require.True(t, bytes.Contains(symbols, []byte(symbol)), "INVALID: built without %s", symbol)
 	return bin
 }
 

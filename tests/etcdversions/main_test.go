@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -25,21 +24,14 @@ func TestExclusions(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestTable(t *testing.T) {
-	left := []exclusion{{version: "3.4", suite: "mixed", reason: "it is the oldest"}}
-	tab := table{suites: suites[:2], rows: []row{
-		{version: "3.4.23", results: []result{{suite: "a", passed: true, took: 1400 * time.Millisecond}, {suite: "b", passed: true, left: left}}},
-	}}
-	require.False(t, tab.failed())
-	tab.rows[0].results = append(tab.rows[0].results, result{suite: "c", took: time.Second})
-	require.True(t, tab.failed())
-	var out bytes.Buffer
-	tab.write(&out)
-	require.Equal(t, `
-| etcd | acceptance | etcdtest |
-|---|---|---|
-| 3.4.23 | passed (1 s) | left out | FAILED |
-
-left out with 3.4: mixed: it is the oldest
-`, out.String())
+func TestResults(t *testing.T) {
+	for want, r := range map[string]result{
+		"a: passed (1s)": {suite: "a", passed: true, took: 1400 * time.Millisecond},
+		"b: left out\n\tleft out with 3.4: b: it is the oldest": {
+			suite: "b", passed: true, left: []exclusion{{version: "3.4", suite: "b", reason: "it is the oldest"}},
+		},
+		"c: FAILED": {suite: "c", took: time.Second},
+	} {
+		require.Equal(t, want, r.String())
+	}
 }

@@ -6,11 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -24,14 +26,13 @@ var pairs = [][2]string{
 	{"eldest", "etcdctl"}, {"eldest", "v3election"}, {"eldest", "concurrency"},
 }
 
-// mortal is the same stage for candidates with leases that are so short that a test can wait for
-// their end.
-func (s *stage) mortal(t *testing.T) *stage {
+// dies ends a candidate without a request, and then its lease, as etcd does when the TTL is over.
+func (s *stage) dies(t *testing.T, c *contender) {
 	t.Helper()
-	m := *s
-	m.ttl = 5 * time.Second
-	m.endpoint = shortLeases(t, s.endpoint, m.ttl)
-	return &m
+	c.die()
+	lease, err := keys.Parse(s.name, c.key)
+	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(lease))))
 }
 
 // A leader that dies is succeeded when its lease has expired, and not before it died.
@@ -41,11 +42,11 @@ func TestLeaderIsKilled(t *testing.T) {
 		t.Run(pair[0]+" before "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			leader := s.mortal(t).join(t, pair[0], "leader")
+			leader := s.join(t, pair[0], "leader")
 			next := s.join(t, pair[1], "next")
 			token := s.wins(t, leader)
 			require.Empty(t, next.won)
-			leader.die()
+			s.dies(t, leader)
 			require.Greater(t, s.wins(t, next), token)
 			require.False(t, s.writes(t, leader, token))
 			require.NoError(t, next.resign())
@@ -58,18 +59,18 @@ func TestLeaderIsKilled(t *testing.T) {
 func TestWaiterLeaves(t *testing.T) {
 	t.Parallel()
 	for _, pair := range pairs {
-		for how, end := range map[string]func(*contender){
-			"leaves": func(c *contender) { c.leave() },
-			"dies":   func(c *contender) { c.die() },
+		for how, end := range map[string]func(*testing.T, *stage, *contender){
+			"leaves": func(_ *testing.T, _ *stage, c *contender) { c.leave() },
+			"dies":   func(t *testing.T, s *stage, c *contender) { s.dies(t, c) },
 		} {
 			t.Run(pair[0]+" before "+pair[1]+" "+how, func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t)
 				leader := s.join(t, pair[1], "leader")
-				middle := s.mortal(t).join(t, pair[0], "middle")
+				middle := s.join(t, pair[0], "middle")
 				last := s.join(t, pair[1], "last")
 				s.wins(t, leader)
-				end(middle)
+				end(t, s, middle)
 				etcdtest.Eventually(t, func() bool { return len(s.queue(t)) == 2 }, "the waiter has left")
 				etcdtest.Never(t, func() bool { return len(last.won) > 0 }, while, "a second leader")
 				require.NoError(t, leader.resign())

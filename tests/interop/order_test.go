@@ -106,7 +106,7 @@ func TestOneLeaderAtATime(t *testing.T) {
 	s := newStage(t)
 	log, total := s.name+"-log", 0
 	t.Run("all", func(t *testing.T) {
-		for kind, rounds := range map[string]int{"eldest": 8, "concurrency": 8, "etcdctl": 3, "v3election": 8} {
+		for kind, rounds := range map[string]int{"eldest": 5, "concurrency": 5, "etcdctl": 2, "v3election": 5} {
 			for i := range 2 {
 				total += rounds
 				t.Run(fmt.Sprint(kind, i), func(t *testing.T) {

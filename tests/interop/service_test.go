@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
 // dial connects to the gRPC API of etcd.
-func dial(t *testing.T, endpoint string, options ...grpc.DialOption) *grpc.ClientConn {
+func dial(t *testing.T, endpoint string) *grpc.ClientConn {
 	t.Helper()
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	conn, err := grpc.NewClient(strings.TrimPrefix(endpoint, "http://"), options...)
+	conn, err := grpc.NewClient(strings.TrimPrefix(endpoint, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -34,7 +34,7 @@ func v3election(t *testing.T, s *stage, value string) *contender {
 	ctx, leave := context.WithCancel(etcdtest.Context(t))
 	t.Cleanup(leave)
 	alive, die := context.WithCancel(etcdtest.Context(t))
-	lease, err := s.cli.Grant(ctx, int64(s.ttl.Seconds()))
+	lease, err := s.cli.Grant(ctx, int64(electiontest.Quiet.Seconds()))
 	require.NoError(t, err)
 	renewals, err := s.cli.KeepAlive(alive, lease.ID)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func v3election(t *testing.T, s *stage, value string) *contender {
 // concurrent joins with etcd's own Go package. Its session keeps the lease alive.
 func concurrent(t *testing.T, s *stage, value string) *contender {
 	t.Helper()
-	session, err := concurrency.NewSession(s.cli, concurrency.WithTTL(int(s.ttl.Seconds())))
+	session, err := concurrency.NewSession(s.cli, concurrency.WithTTL(int(electiontest.Quiet.Seconds())))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
 	e := concurrency.NewElection(session, s.name)

@@ -26,17 +26,6 @@ type viewer struct {
 	states []eldest.State
 }
 
-func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *viewer) {
-	t.Helper()
-	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli,
-		Options: observe.Options{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
-	})
-	require.NoError(t, err)
-	t.Cleanup(o.Close)
-	return o, &viewer{t: t, sub: o.Subscribe()}
-}
-
 // until reads states until one fits; none of them may go back.
 func (v *viewer) until(what string, fits func(eldest.State) bool) eldest.State {
 	v.t.Helper()
@@ -152,7 +141,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	granted, err := cli.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
 	// Keys are put by hand: a candidate cannot do two operations in one revision.
-	const batches = 300
+	const batches = 100
 	key := func(i int) string { return keys.Candidate(name, int64(granted.ID)+int64(i)) }
 	put := func(i int) clientv3.Op { return clientv3.OpPut(key(i), "", clientv3.WithLease(granted.ID)) }
 	resp, err := cli.Txn(etcdtest.Context(t)).Then(put(0)).Commit()

@@ -94,9 +94,8 @@ func refused(t *testing.T, repo place) {
 	require.Equal(t, before, repo.state(t))
 }
 
-func TestNothingIsReleased(t *testing.T) {
-	t.Parallel()
-	repo := repository(t)
+func TestRelease(t *testing.T) {
+	repo, proxy := repository(t), t.TempDir()
 	t.Run("refused", func(t *testing.T) { refused(t, repo) })
 	t.Run("dry run", func(t *testing.T) {
 		before := repo.state(t)
@@ -105,11 +104,6 @@ func TestNothingIsReleased(t *testing.T) {
 		require.Contains(t, out, "git push --atomic origin "+version)
 		require.Equal(t, before, repo.state(t))
 	})
-}
-
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	repo, proxy := repository(t), t.TempDir()
 	head, before := repo.run(t, "git", "rev-parse", "HEAD"), repo.run(t, "git", "status", "--porcelain", "--branch")
 	out := repo.run(t, ".ci/release", "--proxy", proxy, version)
 	var tags []string

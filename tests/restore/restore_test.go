@@ -29,8 +29,8 @@ func TestTokensAfterARestore(t *testing.T) {
 	first := one.Lead(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	// As etcdctl snapshot save does.
-	_, err := snapshot.NewV3(zap.NewNop()).Save(ctx, clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}, backup)
-	require.NoError(t, err)
+	cfg := clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}
+	require.NoError(t, etcdtest.Err(snapshot.NewV3(zap.NewNop()).Save(ctx, cfg, backup)))
 	require.NoError(t, first.Resign(ctx))
 	for range 10 {
 		require.NoError(t, etcdtest.Err(client.Put(ctx, "elsewhere", "x")))

@@ -46,7 +46,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			cli, err := clientv3.New(tc.cfg)
 			require.NoError(t, err)
 			defer func() { _ = cli.Close() }()
-			its := time.Second
+			its := 300 * time.Millisecond
 			if !errors.Is(tc.want, context.DeadlineExceeded) {
 				its = etcdtest.Patience // a refusal does not take that long
 			}
