@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,4 +36,17 @@ func TestResults(t *testing.T) {
 	} {
 		require.Equal(t, want, r.String())
 	}
+}
+
+// What a run would do: the chosen versions and suites, and the reasons for all that is left out.
+func TestList(t *testing.T) {
+	*versions, *chosen, *list = "3.4,3.7", "acceptance", true
+	t.Cleanup(func() { *versions, *chosen, *list = "", "", false })
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out))
+	require.True(t, strings.HasPrefix(out.String(),
+		"etcd 3.4: Debian's package etcd-server\netcd 3.7: the module proxy, v3.7"), out.String())
+	require.Contains(t, out.String(), "\nsuite acceptance\nleft out with 3.4: library ^Test")
+	*versions = "3.1"
+	require.ErrorContains(t, run(t.Context(), &out), "does not exist")
 }
