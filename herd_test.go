@@ -2,7 +2,7 @@ package eldest_test
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -98,87 +99,69 @@ func herd(t *testing.T, n int) []*counted {
 	return people
 }
 
-// In a queue of n candidates, a departure is one event for one participant, which then reads at
-// most once; if its predecessor was the leader, it reads single keys and does not scan the queue.
-// Fails if waiters watch the leader or the range, if each departure wakes each waiter, or if the
-// winner reads which candidate is the eldest.
-func TestHerd(t *testing.T) {
-	for _, n := range []int{50, 500} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			people := herd(t, n)
-			for _, p := range people {
-				p.rec.Reset()
-			}
-			leader := electiontest.Wins(t, people[0].result)
-			// The departures follow one another, so that a late event of one would be counted with
-			// the next; the last of the leaders knows its sixteen elders.
-			const departures = 16
-			for i := range departures {
-				require.NoError(t, leader.Resign(etcdtest.Context(t)))
-				leader = electiontest.Wins(t, people[i+1].result)
-			}
-			woken := 0
-			for i, p := range people {
-				events, own := 0, 0
-				for _, ev := range p.rec.Events() {
-					if string(ev.Kv.Key) == p.Candidate.Key() {
-						own++
-					} else {
-						events++
-					}
-				}
-				all, passes := reads(&p.rec)
-				if i < departures {
-					all-- // its own resignation
-				}
-				switch {
-				case i == 0:
-					require.Zero(t, events)
-				case i <= departures:
-					woken++
-					require.Equal(t, 1, events, "events delivered to participant %d", i)
-					require.LessOrEqual(t, all, 1, "requests of participant %d after the event: %v", i, p.rec.Methods())
-					require.Zero(t, passes, "participant %d passed over the whole queue", i)
-				default:
-					require.Zero(t, events+own+all, "participant %d was disturbed: %v", i, p.rec.Calls())
-				}
-			}
-			require.Equal(t, departures, woken)
-			leaveAll(people)
-		})
-	}
-}
-
-// A departure in the middle of the queue: one event for one participant, which reads its new
-// predecessor once.
-func TestHerdMiddle(t *testing.T) {
-	people := herd(t, 50)
+// G5: candidates win in the order of their create revisions; each waits for exactly one key; one
+// departure is one event for one waiter, which then reads at most once. If its predecessor was the
+// leader, it reads single keys and does not scan the queue. Fails if waiters watch the leader or the
+// range, if each departure wakes each waiter, if waiters overtake each other, or if the winner reads
+// which candidate is the eldest.
+func TestG5OneKeyOneWaiter(t *testing.T) {
+	people := herd(t, 200)
+	leader := electiontest.Wins(t, people[0].result)
 	for _, p := range people {
 		p.rec.Reset()
 	}
-	for _, gone := range []int{10, 40} {
-		require.NoError(t, people[gone].Candidate.Withdraw(etcdtest.Context(t)))
-		ev := etcdtest.Take(t, people[gone+1].Waiting, "its new predecessor")
-		require.Equal(t, people[gone-1].Candidate.Key(), ev.Predecessor.Key)
-		awaitWatch(t, &people[gone+1].rec, people[gone-1].Candidate.Key())
+	// Waiters in the middle leave: the one behind each moves up.
+	gone := []int{10, 40}
+	for _, i := range gone {
+		require.NoError(t, people[i].Candidate.Withdraw(etcdtest.Context(t)))
+		electiontest.Fails(t, people[i].result, eldest.ErrWithdrawn)
+		ev := etcdtest.Take(t, people[i+1].Waiting, "its new predecessor")
+		require.Equal(t, people[i-1].Candidate.Key(), ev.Predecessor.Key)
+		awaitWatch(t, &people[i+1].rec, people[i-1].Candidate.Key())
 	}
-	for i, p := range people {
-		switch i {
-		case 10, 40:
-		case 11, 41:
-			require.Len(t, p.rec.Events(), 1)
-			require.Len(t, etcdtest.Questions(p.rec.Calls("Range", "Txn")), 1, "reads of %d", i)
-			if _, passes := reads(&p.rec); i == 11 {
-				require.Zero(t, passes, "it knew all its elders")
-			} else {
-				require.LessOrEqual(t, passes, 1)
-			}
-		default:
-			require.Zero(t, p.rec.Count(), "participant %d was disturbed: %v", i, p.rec.Calls())
-			require.Empty(t, p.rec.Events())
-		}
+	requireWoken(t, people, []int{11, 41}, gone)
+	people = slices.Delete(slices.Delete(people, 40, 41), 10, 11)
+
+	// The departures of leaders follow one another, so that a late event of one would be counted with
+	// the next. The last of the leaders knows all its elders.
+	var left, woken []int
+	for i := range 15 {
+		require.NoError(t, leader.Resign(etcdtest.Context(t)))
+		next := electiontest.Wins(t, people[i+1].result)
+		require.Greater(t, next.Token(), leader.Token())
+		leader, left, woken = next, append(left, i), append(woken, i+1)
 	}
+	requireWoken(t, people, woken, left)
 	leaveAll(people)
+}
+
+// requireWoken requires that some participants received one event since the last check and read at
+// most once, and that no other received an event or sent a request. Those that have left have sent
+// one request for that.
+func requireWoken(t *testing.T, people []*counted, woken, left []int) {
+	t.Helper()
+	for i, p := range people {
+		events := 0
+		for _, ev := range p.rec.Events() {
+			if string(ev.Kv.Key) != p.Candidate.Key() {
+				events++
+			}
+		}
+		all, passes := reads(&p.rec)
+		if slices.Contains(left, i) {
+			all--
+		}
+		if slices.Contains(woken, i) {
+			require.Equal(t, 1, events, "events delivered to participant %d", i)
+			require.LessOrEqual(t, all, 1, "requests of participant %d after the event: %v", i, p.rec.Methods())
+			if i < 17 { // it knew all its elders
+				require.Zero(t, passes, "participant %d passed over the whole queue", i)
+			}
+		} else {
+			require.Zero(t, events+all, "participant %d was disturbed: %v", i, p.rec.Calls())
+		}
+		p.rec.Reset()
+	}
 }
 
 // leaveAll has all participants leave concurrently; the tests' clean-up would do so one by one.

@@ -2,7 +2,6 @@ package eldest_test
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -132,26 +131,6 @@ func refused(t testing.TB, cli *clientv3.Client, name, to string, options transf
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, reason, refusal.Reason, "%v", err)
 	return refusal
-}
-
-// If the target is the next candidate, no other candidate moves: all keys keep their tokens, also
-// those of etcd's package, and the candidates behind the target receive nothing.
-func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	for _, order := range []transfer.Order{transfer.Keep, transfer.PassBy} {
-		name := etcdtest.Election(t)
-		line := lineup(t, cli, name, 3, nil)
-		byHand(t, cli, name)
-		takesPart(t, cli, name, nil, nil)
-		before := places(t, cli, name)
-		options := patient
-		options.Order = order
-		result := handOver(t, cli, name, line[1], options)
-		require.Empty(t, result.Moved)
-		require.Equal(t, before[1:], places(t, cli, name))
-		require.Equal(t, line[1].token, etcdtest.Take(t, line[1].led, "the target's win").Token())
-	}
 }
 
 // No two lead functions overlap, and no leading context begins before the other one has ended,
@@ -381,66 +360,20 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 	}
 }
 
-// Of five candidates with different priorities the best one in the queue leads next. A better one
-// that comes later waits until leadership is handed over to it.
-func TestPriorityOverFive(t *testing.T) {
+// A better candidate that comes later waits until leadership is handed over to it.
+func TestNoPreemption(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	give := election.ByPriority(func(value []byte) int { n, _ := strconv.Atoi(string(value)); return n })
 	priority := func(n int) change {
 		return func(_ *lease.Config, e *election.Config) { e.Value, e.ShouldYield = []byte(strconv.Itoa(n)), give }
 	}
-	line := map[int]*asked{}
-	for _, n := range []int{3, 1, 4, 2, 5} {
-		line[n] = takesPart(t, cli, name, nil, nil, priority(n))
-		if n == 3 {
-			etcdtest.Take(t, line[n].led, "the first one's win, alone")
-		}
-	}
-	// A candidate that yields is out of the queue for a moment: wait until it takes part again.
-	stand := func(n int) {
-		t.Helper()
-		etcdtest.Eventually(t, func() bool {
-			members := surveyed(t, cli, name)
-			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.TakesPart })
-		}, "all %d stand", n)
-	}
-	require.NoError(t, line[3].Candidate.Close(etcdtest.Context(t)))
-	for left, n := range []int{5, 4} {
-		etcdtest.Take(t, line[n].led, "the best one's win")
-		require.Empty(t, line[1].led)
-		stand(4 - left)
-		require.NoError(t, line[n].Candidate.Close(etcdtest.Context(t)))
-	}
-	l := etcdtest.Take(t, line[2].led, "the better one's win")
-	stand(2)
-	best := takesPart(t, cli, name, nil, nil, priority(9))
-	require.NoError(t, l.Err(), "no pre-emption")
+	leader := takesPart(t, cli, name, nil, nil, priority(2))
+	l := etcdtest.Take(t, leader.led, "the first one's win, alone")
+	other, best := takesPart(t, cli, name, nil, nil, priority(1)), takesPart(t, cli, name, nil, nil, priority(9))
+	require.NoError(t, l.Err())
 	handOver(t, cli, name, best, patient)
 	etcdtest.Take(t, best.led, "the win of the one that came late")
 	require.ErrorIs(t, l.Err(), eldest.ErrDraining)
-	require.Empty(t, line[1].led)
-}
-
-// The replies to a requeue are lost: it is done once, and the transfer continues.
-func TestTransferWhileRepliesAreLost(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	cli, name := c.Client(t), etcdtest.Election(t)
-	lineup(t, cli, name, 1, nil)
-	host := c.Host(t)
-	between := takesPart(t, host.Client(t), name, nil, nil, func(l *lease.Config, e *election.Config) { l.Lease = cli })
-	target := takesPart(t, cli, name, nil, nil)
-	var lost []*etcdtest.Swallow
-	for range 3 { // the replies to three requests: it accepts, deletes its key, registers
-		lost = append(lost, host.SwallowNextReply(etcdtest.Containing(between.Candidate.Key())))
-	}
-	result := handOver(t, cli, name, target, patient)
-	for _, l := range lost {
-		require.NoError(t, l.Wait(etcdtest.Context(t)))
-	}
-	require.Len(t, result.Moved, 1)
-	require.Greater(t, result.Moved[0].Token, target.token)
-	require.Equal(t, []string{target.Candidate.Key(), between.Candidate.Key()}, electiontest.Keys(t, cli, name))
-	etcdtest.Take(t, target.led, "the target's win")
+	require.Empty(t, other.led)
 }

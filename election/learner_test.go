@@ -3,8 +3,6 @@ package election_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,35 +24,24 @@ func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	m, admin := c.Member(i), c.ClientTo(t, 0)
 	require.NoError(t, c.Replace(ctx, i))
-	require.NoError(t, m.Kill())
-	listed, err := admin.MemberList(ctx)
-	require.NoError(t, err)
-	var urls []string
-	for _, old := range listed.Members {
-		if old.ID == m.ID() {
-			urls = old.PeerURLs
+	require.NoError(t, m.Restore(ctx, func(_, peer string) error {
+		require.NoError(t, etcdtest.Err(admin.MemberRemove(ctx, m.ID())))
+		for {
+			// The ID is made of the URL and the time in seconds: not twice in one second.
+			_, err := admin.MemberAddAsLearner(ctx, []string{peer})
+			if !errors.Is(err, rpctypes.ErrMemberNotFound) {
+				require.NoError(t, err)
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
-	}
-	require.NoError(t, etcdtest.Err(admin.MemberRemove(ctx, m.ID())))
-	data, err := filepath.Glob(filepath.Join(filepath.Dir(c.Scratch()), m.Name+"*"))
-	require.NoError(t, err)
-	for _, dir := range data {
-		require.NoError(t, os.RemoveAll(dir))
-	}
-	for {
-		// The ID is made of the URL and the time in seconds: not twice in one second.
-		if _, err = admin.MemberAddAsLearner(ctx, urls); !errors.Is(err, rpctypes.ErrMemberNotFound) {
-			break
+		// Every voter that the member may ask has to know of the addition. A reply that needs a
+		// majority is newer than the addition.
+		for voter := range c.Size() - 1 {
+			require.NoError(t, etcdtest.Err(c.ClientTo(t, voter).MemberList(ctx)))
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	require.NoError(t, err)
-	// Every voter that the member may ask has to know of the addition. A reply that needs a
-	// majority is newer than the addition.
-	for voter := range c.Size() - 1 {
-		require.NoError(t, etcdtest.Err(c.ClientTo(t, voter).MemberList(ctx)))
-	}
-	require.NoError(t, m.Restart(ctx))
+		return nil
+	}))
 }
 
 // throughLearner is a watcher whose first streams go to a learner, as those of a client of all

@@ -105,7 +105,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 // Fails if internal/rpcerr counts ErrNoSpace as definite.
 func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	s := newEnv(t)
-	c := etcdtest.Start(t, etcdtest.Config{Quota: 4 << 20})
+	c := etcdtest.Start(t, etcdtest.Config{Settings: map[string]any{"quota-backend-bytes": 4 << 20}})
 	s.Client, s.Admin = c.Client(t), c.Client(t)
 	session := s.session(s.Client)
 	kv := s.lead(s.candidate("v")).KV()

@@ -24,13 +24,9 @@ type Config struct {
 	// heartbeats. etcd's own are 100 ms and 1 s. The shortest lease is 1.5 x
 	// Election, rounded up to seconds.
 	Heartbeat, Election time.Duration
-	// Quota is the size in bytes of the store at which etcd raises NOSPACE; 0
-	// is etcd's default of 2 GiB.
-	Quota int64
-	// MaxTxnOps is the maximum number of operations in a transaction; 0 is etcd's default of 128.
-	MaxTxnOps int
-	// Debug makes the members log at debug level.
-	Debug bool
+	// Settings are further fields of etcd's configuration file, such as "quota-backend-bytes". Clients
+	// of a cluster with "client-transport-security" are made by the caller.
+	Settings map[string]any
 	// Command is the command line that runs a member, such as "eldest etcd member" where the caller
 	// is eldest. The member's flags are appended to it. nil builds and runs the member's binary of
 	// this repository.
@@ -63,9 +59,6 @@ const (
 
 // etcdEnv is the environment variable that makes all tests run with another etcd.
 const etcdEnv = "ELDEST_ETCD"
-
-// scratch is the name of Scratch in the cluster's directory; no member has it.
-const scratch = "scratch"
 
 // errInUse means that another process took a port between its choice and its use.
 var errInUse = errors.New("address already in use")
@@ -151,15 +144,15 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if c.dir, err = newDataDir(cfg.Dir); err != nil {
 		return c, err
 	}
-	if err = os.Mkdir(c.Scratch(), 0o700); err != nil {
-		return c, err
+	token, scheme := fmt.Sprintf("%x", rand.Uint64()), "http"
+	if cfg.Settings["client-transport-security"] != nil {
+		scheme = "https"
 	}
-	token := fmt.Sprintf("%x", rand.Uint64())
 	for i := range cfg.Members {
 		m := &Member{
 			Index:    i,
 			Name:     fmt.Sprintf("m%d", i+1),
-			Endpoint: fmt.Sprintf("http://127.0.0.1:%d", c.ports.ports[2*i]),
+			Endpoint: fmt.Sprintf("%s://127.0.0.1:%d", scheme, c.ports.ports[2*i]),
 			cluster:  c,
 			host:     fmt.Sprintf("192.0.2.%d:2380", i+1),
 			real:     fmt.Sprintf("127.0.0.1:%d", c.ports.ports[2*i+1]),
@@ -190,10 +183,6 @@ func (c *Cluster) Endpoints() []string {
 	}
 	return eps
 }
-
-// Scratch is a directory for the caller's files. It is removed with the cluster, also when this
-// process dies.
-func (c *Cluster) Scratch() string { return filepath.Join(c.dir.path, scratch) }
 
 // Restart restarts members that were killed, with their data, and blocks until they serve requests
 // or ctx ends. Members that form a majority only together must be restarted in one call.

@@ -1,7 +1,6 @@
 package etcdtest_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,21 +40,16 @@ func TestNothingOutlivesTheTest(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	child := exec.Command(exe, "-test.run=^"+t.Name()+"$")
-	child.Env = append(os.Environ(), childEnv+"=1")
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
+	cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), childEnv+"=1")
+	child := etcdtest.Run(t, cmd)
 	var l left
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(line, &l))
+	require.NoError(t, json.Unmarshal([]byte(child.Line(`^\{.*`)[0]), &l))
 	require.Len(t, l.Pids, 3)
 	require.DirExists(t, l.Dir)
 
-	require.NoError(t, child.Process.Kill())
-	require.Error(t, child.Wait())
+	child.Signal(syscall.SIGKILL)
+	require.NotZero(t, child.End())
 	for _, pid := range l.Pids {
 		require.Eventually(t, func() bool { return !alive(pid) }, etcdtest.Patience, time.Millisecond, "member %d", pid)
 	}

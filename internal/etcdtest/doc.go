@@ -14,7 +14,7 @@
 //		h := c.Host(t)                                     // a client with a network of its own
 //		require.NoError(t, c.Cut(0))                       // member 0 from all others
 //		h.Cut()                                            // this client from all members
-//		h.Proxy(1).SwallowNextReply(ctx, nil)              // a reply that never arrives
+//		h.SwallowNextReply(nil)                            // a reply that never arrives
 //	}
 //
 // Examples and TestMain, which have no testing.TB, use New, Close, Dial and NewHost.

@@ -101,13 +101,6 @@ func (h *Host) Reset() int {
 	return n
 }
 
-// SwallowNextReply is Proxy.SwallowNextReply for the next such request of this host, to any member.
-func (h *Host) SwallowNextReply(match func(message []byte) bool) *Swallow {
-	s := newSwallow(match)
-	h.each(func(p *Proxy) { p.arm(s) })
-	return s
-}
-
 // Stats adds up the counts of all proxies.
 func (h *Host) Stats() Stats {
 	var sum Stats

@@ -1,11 +1,11 @@
 package etcdtest
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -75,6 +75,24 @@ func (m *Member) Use(etcd string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.etcd = etcd
+}
+
+// Restore kills the member, removes its data, and restarts it with the data that restore writes to dir,
+// as from a backup of a cluster of one. peer is the URL that the member advertises to its peers.
+func (m *Member) Restore(ctx context.Context, restore func(dir, peer string) error) error {
+	if err := m.Kill(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	dir := m.dataDir()
+	m.mu.Unlock()
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := restore(dir, "http://"+m.host); err != nil {
+		return err
+	}
+	return m.Restart(ctx)
 }
 
 // Stop halts the member with SIGSTOP and returns when it has halted. Its connections stay open, but
@@ -195,25 +213,24 @@ func (m *Member) configure() (path string, err error) {
 			routes = append(routes, route{peer.Name, peer.host, peer.real})
 		}
 	}
-	state, level := "new", "info"
+	state := "new"
 	if m.life > 0 {
 		state = "existing"
 	}
-	if c.cfg.Debug {
-		level = "debug"
-	}
-	data, err := json.Marshal(map[string]any{
+	settings := map[string]any{
 		"etcd": m.etcd, "logger": "zap", // etcd 3.4 has another logger by default
 		"name": m.Name, "data-dir": m.dataDir(), "routes": routes,
 		"listen-client-urls": m.Endpoint, "advertise-client-urls": m.Endpoint,
 		"listen-peer-urls": "http://" + m.real, "initial-advertise-peer-urls": "http://" + m.host,
 		"initial-cluster": strings.Join(initial, ","), "initial-cluster-token": m.token, "initial-cluster-state": state,
 		"heartbeat-interval": c.cfg.Heartbeat.Milliseconds(), "election-timeout": c.cfg.Election.Milliseconds(),
-		"quota-backend-bytes": c.cfg.Quota, "max-txn-ops": cmp.Or(c.cfg.MaxTxnOps, 128),
+		"max-txn-ops":     128, // the default, which a configuration file does not have
 		"unsafe-no-fsync": !c.cfg.Fsync, "strict-reconfig-check": !c.cfg.Replaceable,
 		"bcrypt-cost": 4, // the lowest: every stream of a client requests a token
-		"log-level":   level, "enable-grpc-gateway": false,
-	})
+		"log-level":   "info", "enable-grpc-gateway": false,
+	}
+	maps.Copy(settings, c.cfg.Settings)
+	data, err := json.Marshal(settings)
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,6 @@
 package etcdtest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,58 +76,32 @@ func startProcess(command, args []string, logPath string, died func(*os.ProcessS
 		waiting: make(map[int64]chan reply),
 	}
 	p.cmd.Stderr = logFile
-	p.cmd.SysProcAttr = childAttr()
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-
-	started := make(chan error, 1)
-	go func() {
-		// The kernel kills the child when the thread that forked it ends, not when the process
-		// does. Therefore this goroutine keeps the thread until the child has ended.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		if err := p.cmd.Start(); err != nil {
-			started <- err
-			return
-		}
-		started <- nil
-		p.read(stdout)
-		p.err = p.cmd.Wait()
-		if err := awaitEnd(int(p.child.Load())); err != nil {
-			p.err = errors.Join(p.err, err)
-		}
+	err = spawn(p.cmd, p.read, func(err error) {
+		p.err = errors.Join(err, awaitEnd(int(p.child.Load())))
 		if !p.ours.Load() {
 			died(p.cmd.ProcessState)
 		}
 		close(p.done)
-	}()
-	if err := <-started; err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("etcdtest: starting a member: %w", err)
 	}
 	return p, nil
 }
 
-// read passes the lines of stdout to the goroutines that wait for them, until stdout ends.
-func (p *process) read(stdout io.Reader) {
-	for sc := bufio.NewScanner(stdout); sc.Scan(); {
-		var r readyLine
-		if json.Unmarshal(sc.Bytes(), &r) == nil && r.Ready {
-			p.ready <- r
-			continue
-		}
-		if r.Child != 0 {
-			p.child.Store(r.Child)
-			continue
-		}
-		var answer reply
-		if json.Unmarshal(sc.Bytes(), &answer) != nil {
-			continue
-		}
+// read passes a line of stdout to the goroutine that waits for it.
+func (p *process) read(line []byte) {
+	var r readyLine
+	var answer reply
+	switch {
+	case json.Unmarshal(line, &r) == nil && r.Ready:
+		p.ready <- r
+	case r.Child != 0:
+		p.child.Store(r.Child)
+	case json.Unmarshal(line, &answer) == nil:
 		p.mu.Lock()
 		ch := p.waiting[answer.Seq]
 		delete(p.waiting, answer.Seq)

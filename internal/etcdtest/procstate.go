@@ -3,6 +3,7 @@ package etcdtest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -18,14 +19,22 @@ func AwaitStopped(pid int) error {
 	return fmt.Errorf("etcdtest: process %d did not stop within %v", pid, callTimeout)
 }
 
-// Stopped reports whether the kernel reports a process as stopped. It is true where the kernel
+// Stopped reports whether the kernel reports all threads of a process as stopped. It is true where the kernel
 // cannot be asked. An error means that there is no such process.
 func Stopped(pid int) (bool, error) {
 	if _, unasked := os.Stat("/proc/self/stat"); unasked != nil {
 		return true, nil //nolint:nilerr // no such kernel
 	}
-	state, err := processState(pid)
-	return state == "T", err
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false, fmt.Errorf("etcdtest: there is no process %d: %w", pid, os.ErrProcessDone)
+	}
+	for _, thread := range threads {
+		if state, err := stateIn(thread); err == nil && state != "T" {
+			return false, nil // one that cannot be read has ended meanwhile
+		}
+	}
+	return true, nil
 }
 
 // awaitEnd blocks until a process that is not a child of this one has ended, with all its threads: its
@@ -40,18 +49,18 @@ func awaitEnd(pid int) error {
 			return nil //nolint:nilerr // there is no such process
 		}
 		// A process that nobody waits for keeps one thread, as a zombie.
-		if state, err := processState(pid); err != nil || state == "Z" && len(threads) == 1 {
+		if state, err := stateIn(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || state == "Z" && len(threads) == 1 {
 			return nil //nolint:nilerr // as above
 		}
 	}
 	return fmt.Errorf("etcdtest: process %d did not end within %v", pid, callTimeout)
 }
 
-// processState returns the kernel's letter for the state of a process.
-func processState(pid int) (string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// stateIn reads the kernel's letter for the state of a process or thread from its file.
+func stateIn(file string) (string, error) {
+	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("etcdtest: the process does not exist: %w", err)
+		return "", err
 	}
 	// The line is: pid (name) state ...; the name may contain anything.
 	line := string(data)

@@ -2,8 +2,6 @@ package etcdtest_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -64,14 +62,4 @@ func put(t *testing.T, cli *clientv3.Client, value string) {
 		}
 		require.NoError(t, ctx.Err(), err)
 	}
-}
-
-func TestScratchGoesWithTheCluster(t *testing.T) {
-	c, err := etcdtest.New(etcdtest.Context(t), etcdtest.Config{})
-	require.NoError(t, err)
-	file := filepath.Join(c.Scratch(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	require.NoError(t, c.Defragment(etcdtest.Context(t)))
-	require.NoError(t, c.Close())
-	require.NoFileExists(t, file)
 }

@@ -36,20 +36,16 @@ func Containing(part string) func(message []byte) bool {
 	return func(message []byte) bool { return bytes.Contains(message, []byte(part)) }
 }
 
-// SwallowNextReply loses the reply of the next request that match accepts (nil: of any kind, a
-// renewal included). match receives the request's protobuf message, up to its first 16 KiB, on the
+// SwallowNextReply loses the reply of the next request of this host, to any member, that match accepts
+// (nil: of any kind, a renewal included). match receives the request's protobuf message, up to its first 16 KiB, on the
 // proxy's goroutine. The request gets through; so do other replies until this reply begins. When
 // the whole reply has come from the member (the whole reply of a unary call, the next message of a
 // stream), the connection is reset and the returned Swallow is done. SwallowNextReply does not
 // block.
-func (p *Proxy) SwallowNextReply(match func(message []byte) bool) *Swallow {
-	s := newSwallow(match)
-	p.arm(s)
+func (h *Host) SwallowNextReply(match func(message []byte) bool) *Swallow {
+	s := &Swallow{match: match, done: make(chan struct{})}
+	h.each(func(p *Proxy) { p.arm(s) })
 	return s
-}
-
-func newSwallow(match func([]byte) bool) *Swallow {
-	return &Swallow{match: match, done: make(chan struct{})}
 }
 
 func (p *Proxy) arm(s *Swallow) {

@@ -2,7 +2,10 @@ package etcdtest_test
 
 import (
 	"fmt"
+	"os/exec"
 	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +121,16 @@ func TestElectionsDiffer(t *testing.T) {
 		require.NotEqual(t, a, b)
 		require.NotContains(t, a, "/")
 	})
+}
+
+func TestProgram(t *testing.T) {
+	p := etcdtest.Run(t, exec.Command("sh", "-c", `echo one >&2; while read -r word; do echo "got $word"; done; exit 3`))
+	p.Signal(syscall.SIGSTOP)
+	p.Send("a")
+	p.Signal(syscall.SIGCONT)
+	p.Send("b")
+	require.Equal(t, []string{"got b", "b"}, p.Line(`^got ([^a])$`))
+	p.CloseInput()
+	require.Equal(t, 3, p.End())
+	require.ElementsMatch(t, []string{"one", "got a", "got b"}, strings.Split(strings.TrimSpace(p.Said()), "\n"))
 }

@@ -2,10 +2,12 @@ package alerts
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,20 +71,20 @@ func TestAgainstARealServer(t *testing.T) {
 
 	const slow = "20s" // a TTL that is long enough on a busy machine
 	var addresses []string
-	join := func(c *etcdtest.Cluster, election, ttl string, command ...string) *participant {
-		p := participate(t, c, election, ttl, command...)
+	join := func(c *etcdtest.Cluster, ttl string, command ...string) *participant {
+		p := participate(t, c, ttl, command...)
 		addresses = append(addresses, p.address)
 		return p
 	}
 	campaign := func(c *etcdtest.Cluster, election, ttl string) *participant {
-		return join(c, election, ttl, "campaign", election)
+		return join(c, ttl, "campaign", election)
 	}
 	for range 3 {
 		campaign(etcd, "steady", slow)
 	}
-	shop := []*participant{join(etcd, "shop", slow, "service", "node", "shop", "n1"), join(etcd, "shop", slow, "service", "node", "shop", "n2")}
+	shop := []*participant{join(etcd, slow, "service", "node", "shop", "n1"), join(etcd, slow, "service", "node", "shop", "n2")}
 	for n := range 3 {
-		join(etcd, "flap", slow, "service", "node", "flap", fmt.Sprint("n", n))
+		join(etcd, slow, "service", "node", "flap", fmt.Sprint("n", n))
 	}
 	campaign(etcd, "foreign", slow)
 	campaign(etcd, "foreign", slow)
@@ -91,8 +93,8 @@ func TestAgainstARealServer(t *testing.T) {
 	campaign(etcd, "split", slow)
 	// Long enough that scrapes see the lease expire.
 	campaign(dark, "split", "10s")
-	join(dark, "beats", slow, "campaign", "beats", "--heartbeat", "2s")
-	darkened := []*participant{join(dark, "dark", "10s", "service", "node", "dark", "n1"), join(dark, "dark", "10s", "service", "node", "dark", "n2")}
+	join(dark, slow, "campaign", "beats", "--heartbeat", "2s")
+	darkened := []*participant{join(dark, "10s", "service", "node", "dark", "n1"), join(dark, "10s", "service", "node", "dark", "n2")}
 
 	s := serve(t, addresses)
 	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })
@@ -106,7 +108,8 @@ func TestAgainstARealServer(t *testing.T) {
 
 	call(t, shop...)
 	call(t, darkened...)
-	gone.stop()
+	gone.Signal(syscall.SIGTERM)
+	gone.End()
 	depose(s, etcd.Client(t), "EldestFlapping", "flap")
 	s.fires("EldestLeadershipLost", "flap") // since a key was removed
 	s.fires("EldestSeveralLeaders", "split")
@@ -208,15 +211,5 @@ func checkUnderneath(t *testing.T, s *server) {
 			require.True(t, e.holds(last), "%s: %s: not %+v but %v", alert, part.query, e, last)
 		}
 	}
-	require.Len(t, underneath, len(rules), "%v", slices.Sorted(keys(rules)))
-}
-
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
+	require.Len(t, underneath, len(rules), "%v", slices.Sorted(maps.Keys(rules)))
 }

@@ -18,10 +18,10 @@ import (
 var listening = regexp.MustCompile(`listening\s+at (\S+)`)
 
 // listens waits until a node of a service reports the address at which it accepts calls.
-func (p *participant) listens() (address string) {
-	p.t.Helper()
-	require.Eventually(p.t, func() bool {
-		found := listening.FindStringSubmatch(p.said())
+func (p *participant) listens(t *testing.T) (address string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		found := listening.FindStringSubmatch(p.Said())
 		if found == nil {
 			return false
 		}
@@ -39,7 +39,7 @@ func call(t *testing.T, nodes ...*participant) {
 	var callers sync.WaitGroup
 	var conns []*grpc.ClientConn
 	for _, n := range nodes {
-		conn, err := grpc.NewClient(n.listens(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(n.listens(t), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		conns = append(conns, conn)
 		for caller := range 2 {

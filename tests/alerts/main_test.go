@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,59 +39,6 @@ func tool(t *testing.T, name string) string {
 	return ""
 }
 
-// process is a program that runs until the test ends, or stop.
-type process struct {
-	t    *testing.T
-	name string
-	cmd  *exec.Cmd
-	done chan struct{}
-
-	mu    sync.Mutex
-	wrote bytes.Buffer
-}
-
-// Write stores what the process writes.
-func (p *process) Write(data []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.wrote.Write(data)
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.wrote.String()
-}
-
-func start(t *testing.T, name, path string, args ...string) *process {
-	t.Helper()
-	p := &process{t: t, name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p, p, childAttr()
-	require.NoError(t, p.cmd.Start())
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		p.stop()
-		if t.Failed() {
-			t.Logf("%s wrote:\n%s", name, p.said())
-		}
-	})
-	return p
-}
-
-// stop ends the process with SIGTERM, and kills it if that takes too long.
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-p.done:
-	case <-time.After(15 * time.Second):
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	}
-}
-
 // eldest builds the command once and returns its path.
 var eldest = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "eldest-alerts-")
@@ -115,8 +60,7 @@ var eldest = sync.OnceValues(func() (string, error) {
 
 // participant is an eldest process that can be scraped.
 type participant struct {
-	*process
-	election string
+	*etcdtest.Program
 	// address is its HTTP address, HOST:PORT.
 	address string
 }
@@ -124,14 +68,14 @@ type participant struct {
 var serving = regexp.MustCompile(`serving http://([^/]+)/metrics`)
 
 // participate starts an eldest process and waits until it reports its HTTP address.
-func participate(t *testing.T, etcd *etcdtest.Cluster, election, ttl string, args ...string) *participant {
+func participate(t *testing.T, etcd *etcdtest.Cluster, ttl string, args ...string) *participant {
 	t.Helper()
 	path, err := eldest()
 	require.NoError(t, err)
 	args = append(args, "--ttl", ttl, "--http", "127.0.0.1:0", "--endpoints", strings.Join(etcd.Endpoints(), ","))
-	p := &participant{process: start(t, election+" "+strings.Join(args, " "), path, args...), election: election}
+	p := &participant{Program: etcdtest.Run(t, exec.Command(path, args...))}
 	require.Eventually(t, func() bool {
-		found := serving.FindStringSubmatch(p.said())
+		found := serving.FindStringSubmatch(p.Said())
 		if found == nil {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // server is a Prometheus server.
@@ -71,24 +74,24 @@ scrape_configs:
 		require.NoError(t, err)
 		at := free.Addr().String()
 		require.NoError(t, free.Close())
-		p := start(t, "prometheus", tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
-			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn")
+		p := etcdtest.Run(t, exec.Command(tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
+			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn"))
 		s := &server{t: t, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}}
 		if s.ready(p) {
 			return s
 		}
 		// Another process may have taken the port meanwhile; then another port is tried.
-		require.Contains(t, p.said(), "address already in use", "Prometheus is not ready")
+		require.Contains(t, p.Said(), "address already in use", "Prometheus is not ready")
 	}
 }
 
 // ready waits until the server's process serves; it returns false if it has ended, or does not
 // serve in time.
-func (s *server) ready(p *process) bool {
+func (s *server) ready(p *etcdtest.Program) bool {
 	s.t.Helper()
 	for deadline := s.deadline(); s.before(deadline); {
 		select {
-		case <-p.done:
+		case <-p.Done:
 			return false
 		default:
 		}

@@ -45,18 +45,19 @@ func callsSection(t *testing.T) section {
 	leader.becomes(st, elector.Leading)
 	follower := st.serve("follower", always)
 	follower.becomes(st, elector.Following)
-	lonely := st.serve("lonely", never)
+	impatient := func(cfg *curator.Config) { cfg.Wait = 200 * time.Millisecond } // they cannot know a leader
+	lonely := st.serve("lonely", never, impatient)
 	all := []*instance{leader, follower, lonely}
 
 	// in makes a node that follows a leader whose value is wrong.
-	in := func(kind string, value func(*instance) []byte) *instance {
+	in := func(kind string, value func(*instance) []byte, change ...func(*curator.Config)) *instance {
 		name := st.Election + "-" + kind
 		st.alias(name, "orders")
 		listening := make(chan struct{})
 		i := st.serve("n-"+kind, func(ctx context.Context) (elector.Clients, error) {
 			<-listening // another candidate leads by then
 			return always(ctx)
-		}, func(cfg *curator.Config) { cfg.Elector.Election = name })
+		}, append(change, func(cfg *curator.Config) { cfg.Elector.Election = name })...)
 		st.pretends(name, value(i))
 		close(listening)
 		all = append(all, i)
@@ -66,16 +67,16 @@ func callsSection(t *testing.T) section {
 	itself.becomes(st, elector.Following)
 	mutual := in("mutual", func(*instance) []byte { return says(t, "leader", follower.address) })
 	mutual.becomes(st, elector.Following)
-	nowhere := in("nowhere", func(*instance) []byte { return says(t, "leader", "") })
+	nowhere := in("nowhere", func(*instance) []byte { return says(t, "leader", "") }, impatient)
 	nowhere.becomes(st, elector.Following)
 	// Not a port that was just closed, which another test's server could get.
 	dead := in("dead", func(*instance) []byte { return says(t, "leader", "127.0.0.1:1") })
 	dead.becomes(st, elector.Following)
 	garbled := in("garbled", func(*instance) []byte { return says(t, "leader", "\x1b]0;no address") })
 	garbled.becomes(st, elector.Following)
-	foreign := in("foreign", func(*instance) []byte { return []byte("host-17") })
+	foreign := in("foreign", func(*instance) []byte { return []byte("host-17") }, impatient)
 
-	s := st.section("curator: calls", "A unary call of a service. The count is how often its handler was called, at all nodes together. `Wait` is 1 s.")
+	s := st.section("curator: calls", "A unary call of a service. The count is how often its handler was called, at all nodes together. `Wait` is 1 s, and 200 ms at nodes that cannot know a leader.")
 	s.left = "the leader leads, and answers a call that the follower forwards"
 	s.revision, s.counted = nil, "handled"
 	s.sent = func() (n int) {

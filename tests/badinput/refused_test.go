@@ -92,7 +92,7 @@ func permissionSection(t *testing.T) section {
 // spaceSection: etcd without free space. Of the refused writes etcd has applied the one that
 // exceeded the quota, so the outcome of all of them is unknown.
 func spaceSection(t *testing.T) section {
-	c := etcdtest.Start(t, etcdtest.Config{Quota: 2 << 20})
+	c := etcdtest.Start(t, etcdtest.Config{Settings: map[string]any{"quota-backend-bytes": 2 << 20}})
 	st := newStage(t, c, "orders")
 	session := st.session()
 	l := st.leader(st.candidate(session))

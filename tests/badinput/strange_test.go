@@ -3,10 +3,7 @@ package badinput
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,78 +16,14 @@ import (
 // strangeSection: keys that were put into an election's range by hand.
 func strangeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	var mu sync.Mutex
-	var foreign []string
-	told := func(key string) {
-		mu.Lock()
-		defer mu.Unlock()
-		foreign = append(foreign, key)
-	}
 	session := st.session()
-	c := st.candidate(session, func(cfg *election.Config) {
-		cfg.Hooks.Foreign = func(ev election.ForeignEvent) { told(ev.Key) }
-	})
+	c := st.candidate(session)
 
 	s := st.section("Strange keys in an election's range",
-		"Put by hand before there is a candidate. No error: they are ignored, and reported by hooks. etcd's own package takes each of them for a candidate and waits behind it.")
-	s.sent = nil // row 21 shows how many requests it takes to read past them
+		"Put by hand before there is a candidate. A key that names no lease is ignored, and reported by `Hooks.Foreign` ([row 18](reference/regressions.md)). etcd's own package takes each of them for a candidate and waits behind it.")
+	s.sent = nil // it depends on etcd's answers
 	s.left = "the session is alive"
 	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
-	for _, key := range []struct{ what, key string }{
-		{"a key that names no lease", "/notes"},
-		{"the bare prefix", "/"},
-		{"a lease with a capital letter", "/2A"},
-		{"a lease with a leading zero", "/02a"},
-		{"a candidate of a nested election", "/eu/2a"},
-		{"control characters, not UTF-8", "/\x1b[31m\xff"},
-	} {
-		var seen []string
-		s.rows = append(s.rows, row{tried: key.what, changes: true, try: func() error {
-			name := st.Election + key.key
-			if _, err := st.Admin.Put(st.Ctx, name, "strange"); err != nil {
-				return err
-			}
-			watching, err := observe.New(observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client, Options: observe.Options{Foreign: told}})
-			if err != nil {
-				return err
-			}
-			defer watching.Close()
-			state, err := watching.Subscribe().Next(st.Ctx)
-			if err != nil {
-				return err
-			}
-			if state.Kind == eldest.Led {
-				return fmt.Errorf("an observer: %v", state)
-			}
-			if _, err := observe.LeaderOf(st.Ctx, st.Client, st.Election); err == nil {
-				return fmt.Errorf("it leads")
-			}
-			l, err := c.Campaign(st.Ctx)
-			if err != nil {
-				return err
-			}
-			queue, err := observe.Queue(st.Ctx, st.Client, nil, st.Election)
-			if err != nil {
-				return err
-			}
-			if len(queue) != 1 || queue[0].Key != l.Key() {
-				return fmt.Errorf("the queue is %v", queue)
-			}
-			if err := l.Resign(st.Ctx); err != nil {
-				return err
-			}
-			require.Eventually(st.T, func() bool { // hooks are called with a delay
-				mu.Lock()
-				defer mu.Unlock()
-				seen = slices.Compact(slices.Sorted(slices.Values(foreign)))
-				return slices.Contains(seen, name)
-			}, etcdtest.Patience, time.Millisecond)
-			_, err = st.Admin.Delete(st.Ctx, name)
-			return err
-		}, result: func() string {
-			return "an observer sees no leader, a candidate wins, the queue has that candidate alone; `Hooks.Foreign` was called"
-		}})
-	}
 	byHand := eldest.Candidate{Key: st.Election + "/2a"}
 	s.rows = append(s.rows, row{
 		tried: "a key of a candidate's shape, without a lease: it is a candidate to everybody", changes: true,

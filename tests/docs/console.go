@@ -3,7 +3,6 @@ package docs
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -67,10 +66,7 @@ func shape(line string) string {
 }
 
 // differs returns how the output differs from the page, or "".
-func differs(shown, printed []string, how mark) string {
-	if how.anyOrder {
-		shown, printed = byShape(shown), byShape(printed)
-	}
+func differs(shown, printed []string) string {
 	var pattern strings.Builder
 	pattern.WriteString(`\A`)
 	for _, line := range shown {
@@ -95,9 +91,4 @@ func differs(shown, printed []string, how mark) string {
 		return ""
 	}
 	return fmt.Sprintf("printed\n\t%s\nwhere the page has\n\t%s", strings.Join(printed, "\n\t"), strings.Join(shown, "\n\t"))
-}
-
-// byShape sorts lines by the parts that are compared.
-func byShape(lines []string) []string {
-	return slices.SortedFunc(slices.Values(lines), func(a, b string) int { return strings.Compare(shape(a), shape(b)) })
 }

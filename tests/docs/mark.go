@@ -20,7 +20,6 @@ type mark struct {
 	notRun   string // not-run=
 	imports  string // import=
 	with     string // with=
-	anyOrder bool   // any-order
 }
 
 // checked are the languages whose blocks are checked without further words.
@@ -40,8 +39,6 @@ func readMark(info string) (m mark, err error) {
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
-		case word == "any-order":
-			m.anyOrder = true
 		case texts[name] == nil:
 			return m, fmt.Errorf("%q cannot be in the first line of a block", word)
 		case value == "":

@@ -80,7 +80,7 @@ func (r *Repository) steps(ctx context.Context, p *Page, b marked, all []step, s
 		if parts[2*i+1] != "0" {
 			faults = append(faults, p.fault(s.line, "run", "exit code %s:\n%s", parts[2*i+1], parts[2*i]))
 		} else if b.language == "console" {
-			if why := differs(s.output, printed, b.mark); why != "" {
+			if why := differs(s.output, printed); why != "" {
 				faults = append(faults, p.fault(s.line, "run", "%s", why))
 			}
 		}

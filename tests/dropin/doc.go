@@ -5,9 +5,9 @@
 //     packages. A row that describes a fault of etcd's package must fail with that package, with
 //     the described text: a row that etcd's package passes must be removed, and one that cannot
 //     fail proves nothing.
-//   - Programs (programs/), small ones of the kinds that use the package. Each is written
-//     for etcd's package and is built twice, the second time with only one import changed;
-//     both builds must print the same.
+//   - Programs (programs/), small ones of the kinds that use the package. They are written
+//     for etcd's package and are built twice, the second time with only the import of each
+//     changed; both builds must print the same.
 //   - Mixed fleets: both packages in one election, and on one mutex.
 //
 // docs/reference/drop-in.md contains the same table; a test compares them.

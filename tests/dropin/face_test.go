@@ -63,25 +63,33 @@ type face struct {
 	errNotLeader, errNoLeader, errLocked, errExpired, errReleased error
 }
 
-var ours = face{
-	name: "ours",
-	newSession: func(cli *clientv3.Client, o options) (session, error) {
-		var opts []our.SessionOption
+// newSession makes the newSession of a face. A failure has no session: not a nil pointer in it.
+func newSession[S session, O any](
+	open func(*clientv3.Client, ...O) (S, error),
+	ttl func(int) O, lease func(clientv3.LeaseID) O, ctx func(context.Context) O,
+) func(*clientv3.Client, options) (session, error) {
+	return func(cli *clientv3.Client, o options) (session, error) {
+		var opts []O
 		if o.ttl != nil {
-			opts = append(opts, our.WithTTL(*o.ttl))
+			opts = append(opts, ttl(*o.ttl))
 		}
 		if o.lease != 0 {
-			opts = append(opts, our.WithLease(o.lease))
+			opts = append(opts, lease(o.lease))
 		}
 		if o.ctx != nil {
-			opts = append(opts, our.WithContext(o.ctx))
+			opts = append(opts, ctx(o.ctx))
 		}
-		s, err := our.NewSession(cli, opts...)
+		s, err := open(cli, opts...)
 		if err != nil {
 			return nil, err
 		}
 		return s, nil
-	},
+	}
+}
+
+var ours = face{
+	name:        "ours",
+	newSession:  newSession(our.NewSession, our.WithTTL, our.WithLease, our.WithContext),
 	newElection: func(s session, pfx string) election { return our.NewElection(s.(*our.Session), pfx) },
 	resumeElection: func(s session, pfx, key string, rev int64) election {
 		return our.ResumeElection(s.(*our.Session), pfx, key, rev)
@@ -89,12 +97,8 @@ var ours = face{
 	newMutex:  func(s session, pfx string) mutex { return our.NewMutex(s.(*our.Session), pfx) },
 	newLocker: func(s session, pfx string) sync.Locker { return our.NewLocker(s.(*our.Session), pfx) },
 	transfer: func(ctx context.Context, cli *clientv3.Client, from, to string) error {
-		_, err := our.NewSTM(cli, func(stm our.STM) error {
-			f, t := stm.Get(from), stm.Get(to)
-			stm.Put(from, f[1:])
-			stm.Put(to, t+f[:1])
-			return nil
-		}, our.WithAbortContext(ctx), our.WithIsolation(our.SerializableSnapshot), our.WithPrefetch(from, to))
+		_, err := our.NewSTM(cli, func(stm our.STM) error { return move(stm, from, to) },
+			our.WithAbortContext(ctx), our.WithIsolation(our.SerializableSnapshot), our.WithPrefetch(from, to))
 		return err
 	},
 	errNotLeader: our.ErrElectionNotLeader, errNoLeader: our.ErrElectionNoLeader,
@@ -102,24 +106,8 @@ var ours = face{
 }
 
 var theirs = face{
-	name: "etcd's",
-	newSession: func(cli *clientv3.Client, o options) (session, error) {
-		var opts []their.SessionOption
-		if o.ttl != nil {
-			opts = append(opts, their.WithTTL(*o.ttl))
-		}
-		if o.lease != 0 {
-			opts = append(opts, their.WithLease(o.lease))
-		}
-		if o.ctx != nil {
-			opts = append(opts, their.WithContext(o.ctx))
-		}
-		s, err := their.NewSession(cli, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	},
+	name:        "etcd's",
+	newSession:  newSession(their.NewSession, their.WithTTL, their.WithLease, their.WithContext),
 	newElection: func(s session, pfx string) election { return their.NewElection(s.(*their.Session), pfx) },
 	resumeElection: func(s session, pfx, key string, rev int64) election {
 		return their.ResumeElection(s.(*their.Session), pfx, key, rev)
@@ -127,14 +115,18 @@ var theirs = face{
 	newMutex:  func(s session, pfx string) mutex { return their.NewMutex(s.(*their.Session), pfx) },
 	newLocker: func(s session, pfx string) sync.Locker { return their.NewLocker(s.(*their.Session), pfx) },
 	transfer: func(ctx context.Context, cli *clientv3.Client, from, to string) error {
-		_, err := their.NewSTM(cli, func(stm their.STM) error {
-			f, t := stm.Get(from), stm.Get(to)
-			stm.Put(from, f[1:])
-			stm.Put(to, t+f[:1])
-			return nil
-		}, their.WithAbortContext(ctx), their.WithIsolation(their.SerializableSnapshot), their.WithPrefetch(from, to))
+		_, err := their.NewSTM(cli, func(stm their.STM) error { return move(stm, from, to) },
+			their.WithAbortContext(ctx), their.WithIsolation(their.SerializableSnapshot), their.WithPrefetch(from, to))
 		return err
 	},
 	errNotLeader: their.ErrElectionNotLeader, errNoLeader: their.ErrElectionNoLeader,
 	errLocked: their.ErrLocked, errExpired: their.ErrSessionExpired, errReleased: their.ErrLockReleased,
+}
+
+// move is the transaction of transfer.
+func move(stm their.STM, from, to string) error {
+	f, t := stm.Get(from), stm.Get(to)
+	stm.Put(from, f[1:])
+	stm.Put(to, t+f[:1])
+	return nil
 }

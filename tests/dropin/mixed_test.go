@@ -1,9 +1,7 @@
 package dropin
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,52 +110,4 @@ func TestMixedMutex(t *testing.T) {
 			require.Empty(t, s.line())
 		})
 	}
-}
-
-// Many workers with either package count behind one mutex, in two steps: no count is lost.
-func TestMixedCounting(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, ours, false)
-	const each = 10
-	key := s.name + "-count"
-	var all sync.WaitGroup
-	failures := make(chan error, 6)
-	for i := range 6 {
-		kind := *s
-		kind.face = []face{ours, theirs}[i%2]
-		_, m := kind.mutex()
-		all.Go(func() { failures <- count(s.ctx, s.cli, m, key, each) })
-	}
-	all.Wait()
-	for range 6 {
-		require.NoError(t, <-failures)
-	}
-	resp, err := s.cli.Get(s.ctx, key)
-	require.NoError(t, err)
-	require.Equal(t, fmt.Sprint(6*each), string(resp.Kvs[0].Value))
-}
-
-func count(ctx context.Context, cli *clientv3.Client, m mutex, key string, times int) error {
-	for range times {
-		if err := m.Lock(ctx); err != nil {
-			return err
-		}
-		resp, err := cli.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		n := 0
-		if len(resp.Kvs) > 0 {
-			if _, err := fmt.Sscan(string(resp.Kvs[0].Value), &n); err != nil {
-				return err
-			}
-		}
-		if _, err := cli.Put(ctx, key, fmt.Sprint(n+1)); err != nil {
-			return err
-		}
-		if err := m.Unlock(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }

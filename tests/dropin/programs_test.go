@@ -35,71 +35,56 @@ var said = map[string]string{
 	"locker": "45 lines, 0 mixed up, 0 keys left\n",
 }
 
-// Each program is built as it is, and with only one import changed, and both builds do the same.
+// The programs are built as they are, and with only one import of each changed, and both builds do
+// the same.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	found, err := filepath.Glob("programs/*/main.go")
-	require.NoError(t, err)
-	require.Len(t, found, len(said), "a program without its words, or words without their program")
-	asWritten, changed := build(t, found, false), build(t, found, true)
-	for _, source := range found {
-		name := filepath.Base(filepath.Dir(source))
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.NotEmpty(t, said[name])
-			c := etcdtest.Shared(t)
-			for which, dir := range map[string]string{"etcd's package": asWritten, "ours": changed} {
-				t.Run(which, func(t *testing.T) {
-					t.Parallel()
-					out := run(t, filepath.Join(dir, name), fmt.Sprintf("program-%s-%d", name, stages.Add(1)), strings.Join(c.Endpoints(), ","))
-					require.Equal(t, said[name], out)
-				})
-			}
-		})
-	}
-}
-
-// oneImport writes the program with the one import changed and returns the file.
-func oneImport(t *testing.T, source string) string {
-	t.Helper()
-	text, err := os.ReadFile(source)
-	require.NoError(t, err)
-	require.Equal(t, 1, bytes.Count(text, []byte(theirImport)), "INVALID: not one import to change")
-	changed := bytes.Replace(text, []byte(theirImport), []byte(ourImport), 1)
-	file := filepath.Join(t.TempDir(), "main.go")
-	require.NoError(t, os.WriteFile(file, changed, 0o600))
-	return file
-}
-
-// build builds all programs in one go, as they are or with their one import changed, and returns
-// the directory of the binaries. It verifies which package is in each.
-func build(t *testing.T, sources []string, change bool) string {
-	t.Helper()
-	dir, wanted, replace := t.TempDir(), theirImport, map[string]string{}
-	args := []string{"build", "-ldflags=-w", "-o", dir + string(filepath.Separator)} // debug information takes half of the time
-	if change {
-		wanted = ourImport
-		for _, source := range sources {
-			path, err := filepath.Abs(source)
-			require.NoError(t, err)
-			replace[path] = oneImport(t, source)
+	c := etcdtest.Shared(t)
+	for which, bin := range map[string]string{"etcd's package": build(t, theirImport), "ours": build(t, ourImport)} {
+		for program, words := range said {
+			t.Run(which+"/"+program, func(t *testing.T) {
+				t.Parallel()
+				name := fmt.Sprintf("program-%s-%d", program, stages.Add(1))
+				require.Equal(t, words, run(t, bin, program, name, strings.Join(c.Endpoints(), ",")))
+			})
 		}
-		overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-		require.NoError(t, err)
-		file := filepath.Join(t.TempDir(), "overlay.json")
-		require.NoError(t, os.WriteFile(file, overlay, 0o600))
-		args = append(args, "-overlay", file)
 	}
-	out, err := exec.Command("go", append(args, "./programs/...")...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	path := strings.Trim(wanted, `"`)
+}
+
+// build builds the programs with one of the two packages, by changing the import in each file, and
+// returns the binary.
+func build(t *testing.T, with string) string {
+	t.Helper()
+	dir, replace := t.TempDir(), map[string]string{}
+	sources, err := filepath.Glob("programs/*.go")
+	require.NoError(t, err)
+	require.Len(t, sources, len(said)+1, "a program without its words, or words without their program")
 	for _, source := range sources {
-		bin := filepath.Join(dir, filepath.Base(filepath.Dir(source)))
-		symbols, err := os.ReadFile(bin)
+		if filepath.Base(source) == "main.go" {
+			continue
+		}
+		text, err := os.ReadFile(source)
 		require.NoError(t, err)
-		require.True(t, bytes.Contains(symbols, []byte(path+".NewSession")), "INVALID: %s is built without %s", bin, path)
+		require.Equal(t, 1, bytes.Count(text, []byte(theirImport)), "INVALID: not one import to change")
+		path, err := filepath.Abs(source)
+		require.NoError(t, err)
+		replace[path] = filepath.Join(dir, filepath.Base(source))
+		text = bytes.Replace(text, []byte(theirImport), []byte(with), 1)
+		require.NoError(t, os.WriteFile(replace[path], text, 0o600))
 	}
-	return dir
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	file, bin := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "programs")
+	require.NoError(t, os.WriteFile(file, overlay, 0o600))
+	// Debug information takes half of the time.
+	build := exec.Command("go", "build", "-ldflags=-w", "-overlay", file, "-o", bin, "./programs")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	symbols, err := os.ReadFile(bin)
+	require.NoError(t, err)
+	symbol := strings.Trim(with, `"`) + ".NewSession"
+	require.True(t, bytes.Contains(symbols, []byte(symbol)), "INVALID: built without %s", symbol)
+	return bin
 }
 
 // run runs a program and returns its output.

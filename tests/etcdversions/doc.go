@@ -1,10 +1,9 @@
 // Command etcdversions runs the test suites with other versions of etcd's server than the one in this
-// repository's go.mod, and prints a table of the results.
+// repository's go.mod, and prints the results.
 //
 //	go run ./tests/etcdversions                        # all versions, all suites: half an hour
 //	go run ./tests/etcdversions -versions 3.5,3.6      # these versions
 //	go run ./tests/etcdversions -suites acceptance     # this suite, with each version
-//	go run ./tests/etcdversions -short                 # the acceptance tests with 3.5: below 30 s
 //	go run ./tests/etcdversions -list                  # versions, suites and exclusions; runs nothing
 //
 // # Servers
@@ -26,8 +25,8 @@
 //	chaos        eldest chaos for a minute, with seed 1
 //	mixed        TestRolling of this package: upgrades and downgrades, member by member, under elections
 //
-// A test that cannot run with a version is in the list of exclusions, with its reason, and is shown in
-// the table.
+// A test that cannot run with a version is in the list of exclusions, with its reason, and is printed
+// with the result.
 //
 // # Not guaranteed
 //

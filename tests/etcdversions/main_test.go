@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,21 +26,27 @@ func TestExclusions(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestTable(t *testing.T) {
-	left := []exclusion{{version: "3.4", suite: "mixed", reason: "it is the oldest"}}
-	tab := table{suites: suites[:2], rows: []row{
-		{version: "3.4.23", results: []result{{suite: "a", passed: true, took: 1400 * time.Millisecond}, {suite: "b", passed: true, left: left}}},
-	}}
-	require.False(t, tab.failed())
-	tab.rows[0].results = append(tab.rows[0].results, result{suite: "c", took: time.Second})
-	require.True(t, tab.failed())
-	var out bytes.Buffer
-	tab.write(&out)
-	require.Equal(t, `
-| etcd | acceptance | etcdtest |
-|---|---|---|
-| 3.4.23 | passed (1 s) | left out | FAILED |
+func TestResults(t *testing.T) {
+	for want, r := range map[string]result{
+		"a: passed (1s)": {suite: "a", passed: true, took: 1400 * time.Millisecond},
+		"b: left out\n\tleft out with 3.4: b: it is the oldest": {
+			suite: "b", passed: true, left: []exclusion{{version: "3.4", suite: "b", reason: "it is the oldest"}},
+		},
+		"c: FAILED": {suite: "c", took: time.Second},
+	} {
+		require.Equal(t, want, r.String())
+	}
+}
 
-left out with 3.4: mixed: it is the oldest
-`, out.String())
+// What a run would do: the chosen versions and suites, and the reasons for all that is left out.
+func TestList(t *testing.T) {
+	*versions, *chosen, *list = "3.4,3.7", "acceptance", true
+	t.Cleanup(func() { *versions, *chosen, *list = "", "", false })
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out))
+	require.True(t, strings.HasPrefix(out.String(),
+		"etcd 3.4: Debian's package etcd-server\netcd 3.7: the module proxy, v3.7"), out.String())
+	require.Contains(t, out.String(), "\nsuite acceptance\nleft out with 3.4: library ^Test")
+	*versions = "3.1"
+	require.ErrorContains(t, run(t.Context(), &out), "does not exist")
 }

@@ -76,16 +76,16 @@ func chaos(ctx context.Context, root string) (*exec.Cmd, error) {
 
 // result is what a suite has shown with a version.
 type result struct {
-	version, suite string
-	passed         bool
-	took           time.Duration
-	left           []exclusion
+	suite  string
+	passed bool
+	took   time.Duration // 0: it was left out
+	left   []exclusion
 }
 
 // play runs a suite with the etcd at binary, and copies its output to out. A suite that is left out as a
 // whole is not run, and is passed.
 func (s suite) play(ctx context.Context, root, version, binary string, out io.Writer) (result, error) {
-	r := result{version: version, suite: s.name}
+	r := result{suite: s.name}
 	var skip []string
 	for _, e := range exclusions {
 		if e.version == version && e.suite == s.name {

@@ -1,8 +1,7 @@
 // Command generate makes the Go code of the repository's .proto files.
 //
-//	tests/generate/run                  all of them
-//	tests/generate/run identity/...     those in one directory, and below
-//	tests/generate/run -check           writes nothing; fails if anything would change
+//	tests/generate/run          writes all of them
+//	tests/generate/run -check   writes nothing; fails if anything would change
 //
 // It needs only Go: the compiler is a Go module, and so are the two generators; the module of the
 // tests, which no other module imports, pins all three.
@@ -24,7 +23,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile"
@@ -48,14 +46,14 @@ func main() {
 	check := flag.Bool("check", false, "write nothing and fail if anything would change")
 	root := flag.String("root", "../..", "the repository")
 	flag.Parse()
-	if err := run(context.Background(), *root, flag.Args(), *check); err != nil {
+	if err := run(context.Background(), *root, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root string, below []string, check bool) error {
-	sources, present, err := find(root, below)
+func run(ctx context.Context, root string, check bool) error {
+	sources, present, err := find(root)
 	if err != nil {
 		return err
 	}
@@ -89,36 +87,25 @@ func run(ctx context.Context, root string, below []string, check bool) error {
 	return errors.Join(errs...)
 }
 
-// find returns the .proto files and the generated files in the given directories, or everywhere,
-// relative to root.
-func find(root string, below []string) (sources, generated []string, err error) {
-	if len(below) == 0 {
-		below = []string{"."}
-	}
-	for _, dir := range below {
-		dir = strings.TrimSuffix(dir, "/...")
-		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, entry fs.DirEntry, err error) error {
-			switch base := entry.Name(); {
-			case err != nil:
-				return err
-			case entry.IsDir() && len(base) > 2 && (base[0] == '.' || base == "testdata"):
-				return filepath.SkipDir
-			case strings.HasSuffix(base, ".proto"):
-				sources = append(sources, relative(root, file))
-			case strings.HasSuffix(base, ".pb.go"):
-				generated = append(generated, relative(root, file))
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, nil, err
+// find returns the .proto files and the generated files, relative to root.
+func find(root string) (sources, generated []string, err error) {
+	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch base := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && len(base) > 2 && (base[0] == '.' || base == "testdata"):
+			return filepath.SkipDir
+		case strings.HasSuffix(base, ".proto"):
+			sources = append(sources, relative(root, file))
+		case strings.HasSuffix(base, ".pb.go"):
+			generated = append(generated, relative(root, file))
 		}
+		return nil
+	})
+	if err == nil && len(sources) == 0 {
+		err = fmt.Errorf("no .proto file in %s", root)
 	}
-	if len(sources) == 0 {
-		return nil, nil, fmt.Errorf("no .proto file in %v", below)
-	}
-	slices.Sort(sources)
-	return slices.Compact(sources), generated, nil
+	return sources, generated, err
 }
 
 func relative(root, file string) string {

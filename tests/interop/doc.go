@@ -1,6 +1,5 @@
 // Package interop shows that candidates of Eldest share an election with etcd's other candidates:
-// those of etcdctl elect, and those of the v3election service over gRPC. Candidates of etcd's Go
-// package are in TestMixed of the root package and in tests/dropin.
+// those of etcd's Go package, of etcdctl elect, and of the v3election service over gRPC.
 //
 // # Programs
 //

@@ -5,11 +5,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -18,16 +21,18 @@ const while = 300 * time.Millisecond
 
 // pairs are the kinds of a candidate and of the one behind it: Eldest with each other kind, both
 // ways.
-var pairs = [][2]string{{"etcdctl", "eldest"}, {"v3election", "eldest"}, {"eldest", "etcdctl"}, {"eldest", "v3election"}}
+var pairs = [][2]string{
+	{"etcdctl", "eldest"}, {"v3election", "eldest"}, {"concurrency", "eldest"},
+	{"eldest", "etcdctl"}, {"eldest", "v3election"}, {"eldest", "concurrency"},
+}
 
-// mortal is the same stage for candidates with leases that are so short that a test can wait for
-// their end.
-func (s *stage) mortal(t *testing.T) *stage {
+// dies ends a candidate without a request, and then its lease, as etcd does when the TTL is over.
+func (s *stage) dies(t *testing.T, c *contender) {
 	t.Helper()
-	m := *s
-	m.ttl = 5 * time.Second
-	m.endpoint = shortLeases(t, s.endpoint, m.ttl)
-	return &m
+	c.die()
+	lease, err := keys.Parse(s.name, c.key)
+	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(lease))))
 }
 
 // A leader that dies is succeeded when its lease has expired, and not before it died.
@@ -37,11 +42,11 @@ func TestLeaderIsKilled(t *testing.T) {
 		t.Run(pair[0]+" before "+pair[1], func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			leader := s.mortal(t).join(t, pair[0], "leader")
+			leader := s.join(t, pair[0], "leader")
 			next := s.join(t, pair[1], "next")
 			token := s.wins(t, leader)
 			require.Empty(t, next.won)
-			leader.die()
+			s.dies(t, leader)
 			require.Greater(t, s.wins(t, next), token)
 			require.False(t, s.writes(t, leader, token))
 			require.NoError(t, next.resign())
@@ -54,18 +59,18 @@ func TestLeaderIsKilled(t *testing.T) {
 func TestWaiterLeaves(t *testing.T) {
 	t.Parallel()
 	for _, pair := range pairs {
-		for how, end := range map[string]func(*contender){
-			"leaves": func(c *contender) { c.leave() },
-			"dies":   func(c *contender) { c.die() },
+		for how, end := range map[string]func(*testing.T, *stage, *contender){
+			"leaves": func(_ *testing.T, _ *stage, c *contender) { c.leave() },
+			"dies":   func(t *testing.T, s *stage, c *contender) { s.dies(t, c) },
 		} {
 			t.Run(pair[0]+" before "+pair[1]+" "+how, func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t)
 				leader := s.join(t, pair[1], "leader")
-				middle := s.mortal(t).join(t, pair[0], "middle")
+				middle := s.join(t, pair[0], "middle")
 				last := s.join(t, pair[1], "last")
 				s.wins(t, leader)
-				end(middle)
+				end(t, s, middle)
 				etcdtest.Eventually(t, func() bool { return len(s.queue(t)) == 2 }, "the waiter has left")
 				etcdtest.Never(t, func() bool { return len(last.won) > 0 }, while, "a second leader")
 				require.NoError(t, leader.resign())
@@ -97,9 +102,12 @@ func TestLeaderIsEvicted(t *testing.T) {
 			if leader.proclaim != nil {
 				require.Error(t, leader.proclaim("mine"))
 			}
-			if err := leader.resign(); pair[0] == "eldest" {
+			switch err := leader.resign(); pair[0] {
+			case "eldest":
 				require.ErrorIs(t, err, eldest.ErrDeposed)
-			} else {
+			case "concurrency": // after a Proclaim that was refused it asks for an empty key
+				require.ErrorIs(t, err, rpctypes.ErrEmptyKey)
+			default:
 				require.NoError(t, err)
 			}
 			require.True(t, s.writes(t, next, successor))
@@ -111,7 +119,7 @@ func TestLeaderIsEvicted(t *testing.T) {
 // A waiter of Eldest with heartbeats evicts no leader of another kind, which has none.
 func TestHeartbeatsBesideOthers(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"etcdctl", "v3election"} {
+	for _, kind := range []string{"concurrency", "etcdctl", "v3election"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
 
 	"github.com/eldest-io/eldest"
@@ -18,9 +19,10 @@ import (
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{
-		"eldest etcdctl v3election eldest",
-		"etcdctl v3election eldest etcdctl",
-		"v3election eldest etcdctl eldest v3election",
+		"eldest etcdctl v3election concurrency eldest",
+		"etcdctl concurrency eldest v3election etcdctl",
+		"v3election eldest etcdctl eldest concurrency",
+		"concurrency concurrency eldest eldest v3election",
 	} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
@@ -75,6 +77,10 @@ func (s *stage) observers(t *testing.T) func(t *testing.T, value string) {
 	stream, err := s.service.Observe(etcdtest.Context(t), &v3electionpb.LeaderRequest{Name: []byte(s.name)})
 	require.NoError(t, err)
 	tool := elect(t, s.endpoint, "--listen", s.name)
+	session, err := concurrency.NewSession(s.cli)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	values := concurrency.NewElection(session, s.name).Observe(etcdtest.Context(t))
 	return func(t *testing.T, value string) {
 		t.Helper()
 		etcdtest.Eventually(t, func() bool { return string(ours.State().Leader.Value) == value }, "our observer reports %q", value)
@@ -85,7 +91,9 @@ func (s *stage) observers(t *testing.T) func(t *testing.T, value string) {
 				break
 			}
 		}
-		for string(etcdtest.Take(t, tool.printed, "an answer of etcdctl elect --listen").GetValue()) != value {
+		for string(etcdtest.Take(t, etcdtest.Go(tool.printed), "an answer of etcdctl elect --listen").GetValue()) != value {
+		}
+		for string(etcdtest.Take(t, values, "a value of etcd's package").Kvs[0].Value) != value {
 		}
 	}
 }
@@ -98,7 +106,7 @@ func TestOneLeaderAtATime(t *testing.T) {
 	s := newStage(t)
 	log, total := s.name+"-log", 0
 	t.Run("all", func(t *testing.T) {
-		for kind, rounds := range map[string]int{"eldest": 12, "etcdctl": 4, "v3election": 12} {
+		for kind, rounds := range map[string]int{"eldest": 5, "concurrency": 5, "etcdctl": 2, "v3election": 5} {
 			for i := range 2 {
 				total += rounds
 				t.Run(fmt.Sprint(kind, i), func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,7 +23,6 @@ type stage struct {
 	endpoint string // for etcdctl
 	cli      *clientv3.Client
 	service  v3electionpb.ElectionClient
-	ttl      time.Duration // of the leases that a test asks for
 }
 
 func newStage(t *testing.T) *stage {
@@ -32,7 +30,7 @@ func newStage(t *testing.T) *stage {
 	c := etcdtest.Shared(t)
 	endpoint := c.Endpoints()[0]
 	return &stage{
-		name: etcdtest.Election(t), endpoint: endpoint, cli: c.Client(t), ttl: electiontest.Quiet,
+		name: etcdtest.Election(t), endpoint: endpoint, cli: c.Client(t),
 		service: v3electionpb.NewElectionClient(dial(t, endpoint)),
 	}
 }
@@ -52,13 +50,13 @@ type contender struct {
 	proclaim func(value string) error
 	resign   func() error // as leader
 	leave    func()       // as waiter
-	// die ends the candidate without a request: its lease expires after the stage's ttl.
+	// die ends the candidate without a request; see dies.
 	die func()
 }
 
 // kinds are the candidates that can share an election.
 var kinds = map[string]func(t *testing.T, s *stage, value string) *contender{
-	"eldest": native, "etcdctl": etcdctl, "v3election": v3election,
+	"eldest": native, "concurrency": concurrent, "etcdctl": etcdctl, "v3election": v3election,
 }
 
 // join adds a candidate of a kind at the end of the queue.
@@ -121,8 +119,8 @@ func (s *stage) writes(t *testing.T, c *contender, token eldest.Token) bool {
 // native joins with a candidate of Eldest.
 func native(t *testing.T, s *stage, value string) *contender {
 	t.Helper()
-	p := electiontest.Join(t, s.cli, s.name, func(l *lease.Config, e *election.Config) {
-		l.TTL, e.Value = s.ttl, []byte(value)
+	p := electiontest.Join(t, s.cli, s.name, func(_ *lease.Config, e *election.Config) {
+		e.Value = []byte(value)
 	})
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	t.Cleanup(cancel)

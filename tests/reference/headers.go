@@ -109,8 +109,8 @@ const regressionsHead = `# Regressions
 Faults that users of other election code have met (rows 1 to 40), and that reviews and tests found
 in Eldest itself (from 41 on). Each is a test, against real etcd processes wherever etcd takes part.
 A test is in ` + "`tests/regressions`" + ` unless a package is named; ` + "`Test`" + ` is left out of the names. If
-etcd's own package certainly has the fault, a test beside it shows that in the same environment
-(` + "`…TheFaultOfEtcdsPackage`" + `, and rows 9 and 11). The last column names the [mutants](mutants.md) that the
+etcd's own package certainly has the fault, the test of row 9 shows that, and so do the rows of the
+[drop-in's table](drop-in.md) with "fails". The last column names the [mutants](mutants.md) that the
 tests must detect.
 
 ` + "```sh not-run=\"tests\"" + `

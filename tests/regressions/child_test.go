@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,15 +144,13 @@ func beChild(role string) {
 
 // child is a child process, as its parent uses it.
 type child struct {
+	*etcdtest.Program
 	t       *testing.T
-	cmd     *exec.Cmd
-	in      *os.File
 	mark    stopMark
-	reports chan report
 	leading report
 }
 
-// startChild starts a child and waits until it leads. It is killed with the test.
+// startChild starts a child and waits until it leads.
 func startChild(t *testing.T, o order) *child {
 	t.Helper()
 	exe, err := os.Executable()
@@ -164,77 +161,21 @@ func startChild(t *testing.T, o order) *child {
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), childEnv+"="+string(role))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	theirs, ours, err := os.Pipe()
-	require.NoError(t, err)
-	cmd.Stdin = theirs
-	require.NoError(t, cmd.Start())
-	_ = theirs.Close()
-	c := &child{t: t, cmd: cmd, in: ours, mark: mark, reports: make(chan report, 1024)}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			var r report
-			if json.Unmarshal(lines.Bytes(), &r) == nil {
-				c.reports <- r
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = ours.Close()
-		_ = cmd.Process.Kill()
-		<-read
-		_ = cmd.Wait() // it was killed on purpose
-	})
+	c := &child{Program: etcdtest.Run(t, cmd), t: t, mark: mark}
 	c.leading = c.await("leading")
 	return c
 }
 
 // await waits for a report and skips others.
-func (c *child) await(event string) report {
+func (c *child) await(event string) (r report) {
 	c.t.Helper()
-	for {
-		if r := etcdtest.Take(c.t, c.reports, "a report of the child: "+event); r.Event == event {
-			return r
-		}
-	}
+	require.NoError(c.t, json.Unmarshal([]byte(c.Line(`^{"event":"` + event + `".*`)[0]), &r))
+	return r
 }
 
-// tell sends a command.
-func (c *child) tell(command string) {
-	c.t.Helper()
-	_, err := c.in.WriteString(command + "\n")
-	require.NoError(c.t, err)
-}
-
-// stop halts the process and, where that can be observed, waits until all of its threads have
-// halted. Then it marks the stop.
+// stop halts the process, and marks the stop.
 func (c *child) stop() {
 	c.t.Helper()
-	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
-	tasks := "/proc/" + itoa(c.cmd.Process.Pid) + "/task"
-	if _, err := os.Stat(tasks); err == nil {
-		etcdtest.Eventually(c.t, func() bool { return standStill(tasks) }, "the child stands still")
-	}
+	c.Signal(syscall.SIGSTOP)
 	c.mark.stopped(c.t)
-}
-
-// standStill reports whether every thread in a directory of /proc is stopped.
-func standStill(tasks string) bool {
-	stats, err := filepath.Glob(tasks + "/*/stat")
-	for _, stat := range stats {
-		data, err := os.ReadFile(stat)
-		if _, rest, _ := strings.Cut(string(data), ") "); err != nil || !strings.HasPrefix(rest, "T") {
-			return false
-		}
-	}
-	return err == nil && len(stats) > 0
-}
-
-func (c *child) cont() {
-	c.t.Helper()
-	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
 }

@@ -56,7 +56,7 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	require.Positive(t, running, "INVALID: its goroutines cannot be told from others")
 	asked := rec.Count()
 
-	const changes = 500
+	const changes = 200
 	for i := range changes {
 		// Values as etcdctl writes them, as other programs write them, and an empty one.
 		put([]string{"candidate", `{"node":"x"}`, "", "\x00", "\x0a\xff\x01", "\x10\x01"}[i%6]) // none contains a node ID

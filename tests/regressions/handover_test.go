@@ -18,13 +18,13 @@ import (
 
 // Row 29. The leader is stopped in an orderly way, by the end of its context. In other
 // implementations that context is also used to revoke the lease, nothing is sent, and the successor
-// waits for the TTL. In Eldest the successor leads in milliseconds: in half of 20 stops within 50
+// waits for the TTL. In Eldest the successor leads in milliseconds: in half of the stops within 50
 // ms, at a TTL of 10 s.
 //
 // Fails when elector's round resigns under Run's own context.
 func TestRegression29_GracefulStop(t *testing.T) {
 	t.Parallel()
-	const stops = 20
+	const stops = 10
 	// A machine that is busy with other work may need a second try.
 	for try := range 3 {
 		took, least := gracefulStops(t, stops)
@@ -126,7 +126,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
-	const handovers = 60
+	const handovers = 30
 	enough := make(chan struct{})
 	var nodes []*node
 	for i := range 3 {

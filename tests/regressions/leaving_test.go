@@ -54,19 +54,6 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	p.Lead(t)
 }
 
-// Row 6 in the same situation, with etcd's package: the second call returns success, and the key
-// still exists.
-func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	_, e := theirs(t, c.Client(t), name, 60)
-	require.NoError(t, e.Campaign(etcdtest.Context(t), ""))
-	require.Error(t, e.Resign(deadContext()))
-	require.NoError(t, e.Resign(etcdtest.Context(t)))
-	require.Len(t, queueOf(t, c, name), 1, "the fault is mended?")
-}
-
 // Row 7. The context is cancelled while etcd cannot be reached. In other implementations the call
 // blocks in its clean-up, without a bound. In Eldest it returns at once, and the clean-up continues
 // in the background, as long as the session lives.
@@ -323,40 +310,5 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 			require.NoError(t, etcdtest.Take(t, closed, "the end of Close"))
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")
 		})
-	}
-}
-
-// Row 35. Shutdown of a candidate that never led. In other implementations the leader's code ran
-// once "to clean up", or the lease stayed for its TTL. In Eldest no leader code runs, and neither
-// key nor lease is left.
-//
-// Fails when lease.Session.Close does not revoke.
-func TestRegression35_ShutdownWithoutTenure(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	leader := join(t, c.Client(t), name).Lead(t)
-	p := join(t, c.Client(t), name)
-	led := make(chan struct{}, 1)
-	done := make(chan error, 1)
-	go func() {
-		l, err := p.Candidate.Campaign(etcdtest.Context(t))
-		if err == nil {
-			err = l.Lead(etcdtest.Context(t), func(context.Context) error { led <- struct{}{}; return nil })
-		}
-		done <- err
-	}()
-	etcdtest.Take(t, p.Waiting, "its wait")
-	begin := time.Now()
-	require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
-	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
-	require.Less(t, time.Since(begin), atOnce)
-	require.ErrorIs(t, etcdtest.Take(t, done, "the end of the campaign"), eldest.ErrClosed)
-	require.Empty(t, led)
-	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
-	leases, err := c.Client(t).Leases(etcdtest.Context(t))
-	require.NoError(t, err)
-	for _, l := range leases.Leases {
-		require.NotEqual(t, p.Session.ID(), l.ID, "its lease is left")
 	}
 }

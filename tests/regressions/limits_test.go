@@ -1,6 +1,7 @@
 package regressions
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := etcdtest.Start(t, etcdtest.Config{MaxTxnOps: stage.ops})
+			c := etcdtest.Start(t, etcdtest.Config{Settings: map[string]any{"max-txn-ops": cmp.Or(stage.ops, 128)}})
 			admin, name := c.Client(t), strings.ReplaceAll(etcdtest.Election(t), " ", "-")
 			put := func(key string) string {
 				require.NoError(t, etcdtest.Err(admin.Put(etcdtest.Context(t), key, "")))

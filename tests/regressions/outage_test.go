@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +23,7 @@ const awayTTL = 4 * time.Second
 
 // outages is how long etcd is unavailable in row 26. The default is longer than the TTL; the
 // durations of the row itself are -outages=10s,30s,2m.
-var outages = flag.String("outages", environment("ELDEST_OUTAGES", "8s"), "how long etcd is away, a list of durations")
-
-func environment(name, otherwise string) string {
-	if text := os.Getenv(name); text != "" {
-		return text
-	}
-	return otherwise
-}
+var outages = flag.String("outages", "8s", "how long etcd is away, a list of durations")
 
 // away is a way to make these members of etcd unavailable.
 type away struct {

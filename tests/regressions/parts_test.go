@@ -8,7 +8,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/compat/concurrency"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -17,9 +16,8 @@ import (
 )
 
 // Row 47. A client that the program has put together from a KV, a Watcher and a Lease has no
-// context. In other implementations a campaign panics with it when the campaign's context ends; the
-// first requests of package concurrency of compat did. In Eldest no code uses a part that the
-// client does not have.
+// context. In other implementations a campaign panics with it when the campaign's context ends. In
+// Eldest no code uses a part that the client does not have.
 //
 // Fails when internal/rpcerr.Closed assumes that every client has a context.
 func TestRegression47_ClientOfParts(t *testing.T) {
@@ -27,40 +25,23 @@ func TestRegression47_ClientOfParts(t *testing.T) {
 	c := etcdtest.Shared(t)
 	cli, name := c.Client(t), etcdtest.Election(t)
 	parts := &clientv3.Client{KV: cli.KV, Watcher: cli.Watcher, Lease: cli.Lease}
-	cancelled, cancel := context.WithCancel(context.Background())
-
-	t.Run("eldest", func(t *testing.T) {
-		alone := func(l *lease.Config, _ *election.Config) { l.Majority = lease.Unconfirmed{} }
-		first, second := join(t, parts, name, alone), join(t, parts, name, alone)
-		observer, err := observe.New(observe.Config{Election: name, KV: parts, Watcher: parts})
-		require.NoError(t, err)
-		defer observer.Close()
-		tenure := first.Lead(t)
-		result := second.Queue(t)
-		require.NoError(t, tenure.Proclaim(etcdtest.Context(t), []byte("value")))
-		etcdtest.Eventually(t, func() bool { return string(observer.State().Leader.Value) == "value" }, "the leader's value")
-		require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-		next := electiontest.Wins(t, result)
-		require.ErrorIs(t, etcdtest.Err(first.Candidate.Try(etcdtest.Context(t))), eldest.ErrNotElected)
-		require.NoError(t, second.Session.Close(etcdtest.Context(t)))
-		require.ErrorIs(t, next.Err(), eldest.ErrClosed)
-	})
-	t.Run("in place of etcd's concurrency package", func(t *testing.T) {
-		s, err := concurrency.NewSession(parts, concurrency.WithContext(etcdtest.Context(t)), concurrency.WithTTL(-1))
-		require.NoError(t, err)
-		other, err := concurrency.NewSession(parts, concurrency.WithContext(etcdtest.Context(t)))
-		require.NoError(t, err)
-		leader := concurrency.NewElection(s, name+"-compat")
-		require.NoError(t, leader.Campaign(etcdtest.Context(t), "v"))
-		waiting := etcdtest.Go(func() error { return concurrency.NewElection(other, name+"-compat").Campaign(cancelled, "w") })
-		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name+"-compat")) == 2 }, "the second one waits")
-		cancel()
-		require.ErrorIs(t, etcdtest.Take(t, waiting, "the end of its campaign"), context.Canceled)
-		locker := concurrency.NewLocker(s, name+"-mutex")
-		locker.Lock()
-		locker.Unlock() //nolint:staticcheck // taken and given back
-		require.ErrorIs(t, etcdtest.Err(concurrency.NewSession(parts)), eldest.ErrInvalid, "without a context of its own or of the client's")
-		require.NoError(t, other.Close())
-		require.NoError(t, s.Close())
-	})
+	alone := func(l *lease.Config, _ *election.Config) { l.Majority = lease.Unconfirmed{} }
+	first, second := join(t, parts, name, alone), join(t, parts, name, alone)
+	observer, err := observe.New(observe.Config{Election: name, KV: parts, Watcher: parts})
+	require.NoError(t, err)
+	defer observer.Close()
+	tenure := first.Lead(t)
+	result := second.Queue(t)
+	require.NoError(t, tenure.Proclaim(etcdtest.Context(t), []byte("value")))
+	etcdtest.Eventually(t, func() bool { return string(observer.State().Leader.Value) == "value" }, "the leader's value")
+	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
+	next := electiontest.Wins(t, result)
+	require.ErrorIs(t, etcdtest.Err(first.Candidate.Try(etcdtest.Context(t))), eldest.ErrNotElected)
+	ctx, cancel := context.WithCancel(context.Background())
+	waits := first.QueueUnder(ctx, t)
+	etcdtest.Take(t, first.Waiting, "its wait")
+	cancel()
+	electiontest.Fails(t, waits, context.Canceled)
+	require.NoError(t, second.Session.Close(etcdtest.Context(t)))
+	require.ErrorIs(t, next.Err(), eldest.ErrClosed)
 }

@@ -1,8 +1,8 @@
 package regressions
 
 import (
-	"context"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,12 +48,12 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	next := electiontest.Wins(t, result)
 	require.Greater(t, int64(next.Token()), leader.leading.Token)
 
-	leader.cont()
+	leader.Signal(syscall.SIGCONT)
 	first := leader.await("resumed")
 	require.False(t, first.Holds, "it holds the leadership of somebody else")
 	require.Equal(t, lease.Lost.String(), first.State)
 	require.True(t, first.Ended)
-	leader.tell("status")
+	leader.Send("status")
 	later := leader.await("status")
 	require.False(t, later.Holds)
 	require.Equal(t, lease.Lost.String(), later.State, "it was revived")
@@ -77,8 +77,8 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	result := waiter.Queue(t)
 	host.Hold(etcdtest.Inbound)
 	guarded, unguarded := "guarded-"+name, "unguarded-"+name
-	leader.tell("guarded " + guarded)
-	leader.tell("unguarded " + unguarded)
+	leader.Send("guarded " + guarded)
+	leader.Send("unguarded " + unguarded)
 	leader.await("sending")
 	leader.await("sending")
 	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
@@ -86,7 +86,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	next := electiontest.Wins(t, result)
 	require.NoError(t, etcdtest.Err(next.KV().Put(etcdtest.Context(t), "new-"+name, "new")))
 	host.Mend()
-	leader.cont()
+	leader.Signal(syscall.SIGCONT)
 	wrote := map[string]report{}
 	for range 2 {
 		r := leader.await("wrote")
@@ -115,7 +115,7 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	name := etcdtest.Election(t)
 	old := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: 20 * time.Second})
 	behind := join(t, c.Client(t), name).Queue(t)
-	require.NoError(t, old.cmd.Process.Kill())
+	require.NoError(t, old.Cmd.Process.Kill())
 
 	cli := c.Client(t)
 	s, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, clientv3.LeaseID(old.leading.Lease))
@@ -139,23 +139,4 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	require.Equal(t, l.Token(), again.Token())
 	require.NoError(t, again.Resign(etcdtest.Context(t)))
 	electiontest.Wins(t, behind)
-}
-
-// Row 19, a dead lease. In other implementations the session hangs, or works without a lease. In
-// Eldest there is a clear error, and a new lease works.
-func TestRegression19_ResumeADeadLease(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	cli := c.Client(t)
-	p := join(t, cli, name)
-	token := p.Lead(t).Token()
-	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
-	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
-	defer cancel()
-	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.Session.ID())
-	require.ErrorIs(t, err, eldest.ErrSessionLost, "a lease that is gone was resumed")
-	require.Nil(t, s)
-	require.NoError(t, ctx.Err(), "it took a time-out to find out")
-	require.Greater(t, join(t, cli, name).Lead(t).Token(), token)
 }

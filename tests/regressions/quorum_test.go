@@ -86,7 +86,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 	}
 }
 
-// tiedViewer is view with another interval of liveness checks.
+// tiedViewer makes an observer, with an interval of liveness checks, and its viewer.
 func tiedViewer(t *testing.T, cli *clientv3.Client, name string, recheck time.Duration) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{

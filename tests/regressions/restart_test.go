@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,19 +80,19 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 		leader, ok := s.Leader()
 		return ok && leader.NodeID == "old" && leader.Token == eldest.Token(old.leading.Token)
 	})
-	old.tell("look after the pause")
+	old.Send("look after the pause")
 	old.await("ready")
 	old.stop()
 	l := etcdtest.Take(t, next.won, "the successor's win")
 	// It must not receive the loss before the first check.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
-	old.cont()
+	old.Signal(syscall.SIGCONT)
 	require.Equal(t, elector.Unknown.String(), old.await("resumed").Role)
 	host.Mend()
 	for begin, follows := time.Now(), false; !follows; {
 		require.Less(t, time.Since(begin), etcdtest.Patience, "it does not follow the successor")
-		old.tell("look")
+		old.Send("look")
 		r := old.await("looked")
 		require.NotEqual(t, elector.Leading.String(), r.Role)
 		follows = r.Role == elector.Following.String() && r.Token == int64(l.Token())
@@ -113,7 +114,7 @@ func TestRegression19_KilledNodeStartsAgain(t *testing.T) {
 	child := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: time.Minute, Node: "killed"})
 	waits := stand(t, c.Client(t), name, "waits", untilTheEnd)
 	waits.becomes(t, elector.Following)
-	require.NoError(t, child.cmd.Process.Kill())
+	require.NoError(t, child.Cmd.Process.Kill())
 	begin := time.Now()
 	again := stand(t, c.Client(t), name, "killed", untilTheEnd, lasting(time.Minute), func(cfg *elector.Config) { cfg.TakeOver = true })
 	l := etcdtest.Take(t, waits.won, "the waiter's win")

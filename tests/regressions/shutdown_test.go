@@ -10,12 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // errNone is the error of a source that has no clients yet.
@@ -158,36 +154,4 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	second := etcdtest.Take(t, next.won, "the successor's win")
 	stuck.Store(false)
 	n.follows(t, next, second.Token())
-}
-
-// Row 36 without the loop: a session uses the same Lease. Its hooks report the error of the gated
-// lease, the tenure ends at the deadline, and the application only has to report whether it is
-// live.
-func TestRegression36_StuckSession(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	var stuck atomic.Bool
-	var rec etcdtest.Recorder
-	cli := c.Client(t, rec.Attach)
-	atRisk := make(chan lease.AtRiskEvent, 16)
-	p := join(t, cli, name, func(l *lease.Config, _ *election.Config) {
-		l.TTL, l.Renewal, l.Lease, l.Majority = 4*time.Second, eager, gated{cli, &stuck}, cli
-		l.Hooks.AtRisk = func(ev lease.AtRiskEvent) { atRisk <- ev }
-	})
-	leader := p.Lead(t)
-	next := join(t, c.Client(t), name).Queue(t)
-	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") > 2 }, "renewals, while it lives")
-	etcdtest.Eventually(t, func() bool { return p.Session.Status().State == lease.Alive }, "no renewal is overdue")
-	require.NoError(t, leader.Err())
-
-	stuck.Store(true)
-	for !errors.Is(etcdtest.Take(t, atRisk, "the gate's refusal").Err, errStuck) {
-		continue // a renewal was late before
-	}
-	renewals := rec.Count("LeaseKeepAlive")
-	etcdtest.Take(t, leader.Done(), "the end of the tenure")
-	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
-	electiontest.Wins(t, next)
-	require.Equal(t, renewals, rec.Count("LeaseKeepAlive"), "it was renewed past the gate")
 }

@@ -1,7 +1,6 @@
 package regressions
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -88,11 +87,6 @@ func theirs(t testing.TB, cli *clientv3.Client, name string, seconds int) (*conc
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, concurrency.NewElection(s, name)
-}
-
-// theirKey is the key of a candidate of etcd's package, whose Key method returns it late.
-func theirKey(s *concurrency.Session, name string) string {
-	return fmt.Sprintf("%s/%x", name, s.Lease())
 }
 
 // onSession makes a participant join with an existing session.

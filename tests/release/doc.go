@@ -17,8 +17,8 @@
 //     leads, and the other one after it (TestRelease/getting_started).
 //   - Another program gets metrics and traces, and all packages build
 //     (TestRelease/observability).
-//   - .ci/release refuses to release an invalid state (TestNothingIsReleased/refused), changes
-//     nothing in a dry run (TestNothingIsReleased/dry_run), and never pushes.
+//   - .ci/release refuses to release an invalid state (TestRelease/refused), changes
+//     nothing in a dry run (TestRelease/dry_run), and never pushes.
 //
 // # What it costs
 //

@@ -1,17 +1,16 @@
 package release
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // place is the directory and the environment in which commands run.
@@ -44,55 +43,15 @@ func (p place) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// process is a command that runs in parallel with the test.
-type process struct {
-	lines <-chan string
-	stop  func() error
+// start runs a command beside the test.
+func (p place) start(t *testing.T, name string, args ...string) *etcdtest.Program {
+	t.Helper()
+	return etcdtest.Run(t, p.command(context.Background(), name, args...))
 }
 
-// start runs a command until stop interrupts it, or the test ends. It is killed if it does not end
-// then.
-func (p place) start(t *testing.T, name string, args ...string) process {
+// interrupt ends a program as Ctrl-C does. It must succeed.
+func interrupt(t *testing.T, program *etcdtest.Program) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := p.command(ctx, name, args...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	lines, ended := make(chan string, 1000), make(chan error, 1)
-	go func() {
-		scanner := bufio.NewScanner(out)
-		for scanner.Scan() {
-			lines <- scanner.Text()
-		}
-		close(lines)
-		ended <- cmd.Wait()
-	}()
-	stop := sync.OnceValue(func() error {
-		defer cancel()
-		_ = cmd.Process.Signal(os.Interrupt)
-		defer time.AfterFunc(time.Minute, cancel).Stop()
-		return <-ended
-	})
-	t.Cleanup(func() { _ = stop() })
-	return process{lines, stop}
-}
-
-// wait returns the first line that matches.
-func (p process) wait(t *testing.T, pattern string) string {
-	t.Helper()
-	expression, late := regexp.MustCompile(pattern), time.After(time.Minute)
-	var seen []string
-	for {
-		select {
-		case line, open := <-p.lines:
-			require.True(t, open, "it ended without a line %s: %q", pattern, seen)
-			if seen = append(seen, line); expression.MatchString(line) {
-				return line
-			}
-		case <-late:
-			require.Fail(t, "no line "+pattern, "%q", seen)
-		}
-	}
+	program.Signal(os.Interrupt)
+	require.Zero(t, program.End())
 }

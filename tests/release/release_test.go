@@ -94,9 +94,8 @@ func refused(t *testing.T, repo place) {
 	require.Equal(t, before, repo.state(t))
 }
 
-func TestNothingIsReleased(t *testing.T) {
-	t.Parallel()
-	repo := repository(t)
+func TestRelease(t *testing.T) {
+	repo, proxy := repository(t), t.TempDir()
 	t.Run("refused", func(t *testing.T) { refused(t, repo) })
 	t.Run("dry run", func(t *testing.T) {
 		before := repo.state(t)
@@ -105,11 +104,6 @@ func TestNothingIsReleased(t *testing.T) {
 		require.Contains(t, out, "git push --atomic origin "+version)
 		require.Equal(t, before, repo.state(t))
 	})
-}
-
-func TestRelease(t *testing.T) {
-	t.Parallel()
-	repo, proxy := repository(t), t.TempDir()
 	head, before := repo.run(t, "git", "rev-parse", "HEAD"), repo.run(t, "git", "status", "--porcelain", "--branch")
 	out := repo.run(t, ".ci/release", "--proxy", proxy, version)
 	var tags []string
@@ -166,7 +160,7 @@ func TestRelease(t *testing.T) {
 	anywhere := place{t.TempDir(), nil}
 	etcd := anywhere.start(t, eldest, "etcd", "--json", "--data-dir", filepath.Join(anywhere.dir, "etcd"))
 	var cluster struct{ Endpoints []string }
-	require.NoError(t, json.Unmarshal([]byte(etcd.wait(t, "endpoints")), &cluster))
+	require.NoError(t, json.Unmarshal([]byte(etcd.Line(".*endpoints.*")[0]), &cluster))
 	endpoint := cluster.Endpoints[0]
 
 	t.Run("library", func(t *testing.T) {
@@ -178,13 +172,13 @@ func TestRelease(t *testing.T) {
 
 		// The program leads, and then the command.
 		leader := p.start(t, "./program", "--node", "node-1", "--endpoints", endpoint)
-		leader.wait(t, "node-1 leads with token")
+		leader.Line("node-1 leads with token")
 		successor := anywhere.start(t, eldest, "campaign", "counting", "node-2", "--endpoints", endpoint, "--json")
-		successor.wait(t, `"waiting"`)
-		require.NoError(t, leader.stop())
-		successor.wait(t, `"leader"`)
+		successor.Line(`"waiting"`)
+		interrupt(t, leader)
+		successor.Line(`"leader"`)
 		require.Contains(t, anywhere.run(t, eldest, "leader", "counting", "--endpoints", endpoint), "node-2")
-		require.NoError(t, successor.stop())
+		interrupt(t, successor)
 	})
 	t.Run("getting started", func(t *testing.T) {
 		page, err := os.ReadFile(filepath.Join(repo.dir, "docs/getting-started.md"))
@@ -197,15 +191,15 @@ func TestRelease(t *testing.T) {
 		p := program(t, append(slices.Clone(stranger), "ELDEST_ENDPOINTS="+endpoint), file, "")
 
 		first := p.start(t, "./program", "a")
-		first.wait(t, "^leading with token")
+		first.Line("^leading with token")
 		second := p.start(t, "./program", "b")
 		require.Eventually(t, func() bool {
 			return strings.Contains(anywhere.run(t, eldest, "list", "hello", "--endpoints", endpoint), "node b")
 		}, time.Minute, 100*time.Millisecond)
-		require.NoError(t, first.stop())
-		first.wait(t, "^no longer leading$")
-		second.wait(t, "^leading with token")
-		require.NoError(t, second.stop())
+		interrupt(t, first)
+		first.Line("^no longer leading$")
+		second.Line("^leading with token")
+		interrupt(t, second)
 	})
 	t.Run("observability", func(t *testing.T) {
 		p := program(t, stranger, "testdata/observed/main.go", "metrics", "traces")
@@ -214,7 +208,7 @@ func TestRelease(t *testing.T) {
 		// All packages compile, also those that no program of the test imports. None is linked.
 		p.run(t, "go", "list", "-export", "-f", "{{.Export}}", ours+"/...")
 	})
-	require.NoError(t, etcd.stop())
+	interrupt(t, etcd)
 	t.Run("tidy", func(t *testing.T) {
 		tagged := place{t.TempDir(), stranger}
 		tagged.run(t, "git", "clone", "-q", "--branch", version, repo.dir, ".")

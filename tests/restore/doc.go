@@ -3,8 +3,8 @@
 //
 //	go test ./tests/restore
 //
-// A member is a process of its own, this test binary; snapshots are restored by the code of etcdutl
-// itself. docs/operations/backup.md describes the consequences for operators.
+// Snapshots are restored by the code of etcdutl itself. docs/operations/backup.md describes the
+// consequences for operators.
 //
 // # What is shown
 //

@@ -1,57 +1,60 @@
 package restore
 
 import (
-	"context"
+	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/internal/electiontest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/observe"
 )
 
-const svc = "svc"
+func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// lead campaigns in the election and wins.
-func lead(ctx context.Context, t *testing.T, client *clientv3.Client) (*lease.Session, *election.Leadership) {
-	t.Helper()
-	session, err := lease.Open(ctx, lease.Config{Lease: client, Options: lease.Options{TTL: time.Hour}})
-	require.NoError(t, err)
-	t.Cleanup(session.Abandon)
-	candidate, err := election.New(election.Config{Election: svc, Session: session, KV: client, Watcher: client})
-	require.NoError(t, err)
-	leadership, err := candidate.Campaign(ctx)
-	require.NoError(t, err)
-	return session, leadership
-}
+const svc = "svc"
 
 // What a snapshot restores, what it does not restore, and what happens to tokens.
 func TestTokensAfterARestore(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	client, stop := start(t, t.TempDir())
-	session1, first := lead(ctx, t, client)
-	backup := save(ctx, t, client)
+	ctx := etcdtest.ContextFor(t, 5*etcdtest.Patience)
+	cluster := etcdtest.Start(t, etcdtest.Config{})
+	client := cluster.Client(t)
+	one := electiontest.Join(t, client, svc)
+	first := one.Lead(t)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	// As etcdctl snapshot save does.
+	cfg := clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}
+	require.NoError(t, etcdtest.Err(snapshot.NewV3(zap.NewNop()).Save(ctx, cfg, backup)))
 	require.NoError(t, first.Resign(ctx))
 	for range 10 {
-		_, err := client.Put(ctx, "elsewhere", "x")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(client.Put(ctx, "elsewhere", "x")))
 	}
-	session2, second := lead(ctx, t, client)
+	two := electiontest.Join(t, client, svc)
+	second := two.Lead(t)
 	require.Greater(t, second.Token(), first.Token())
-	stop()
+	require.NoError(t, client.Close())
 
 	for name, c := range map[string]struct {
 		bump uint64
 		goes string
 	}{"plain": {0, "back"}, "bumped": {1_000_000_000, "on"}} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := start(t, restore(t, backup, c.bump))
+			member := cluster.Member(0)
+			// As etcdutl snapshot restore does.
+			require.NoError(t, member.Restore(ctx, func(dir, peer string) error {
+				return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+					SnapshotPath: backup, OutputDataDir: dir, Name: member.Name, PeerURLs: []string{peer},
+					InitialCluster: member.Name + "=" + peer, InitialClusterToken: "etcd-cluster",
+					RevisionBump: c.bump, MarkCompacted: c.bump > 0,
+				})
+			}))
+			client := cluster.Client(t)
 			// The first one resigned, and is a candidate again.
 			leader, err := observe.LeaderOf(ctx, client, svc)
 			require.NoError(t, err)
@@ -63,7 +66,7 @@ func TestTokensAfterARestore(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, guarded.Succeeded)
 			// The second one never existed.
-			_, err = client.KeepAliveOnce(ctx, session2.ID())
+			_, err = client.KeepAliveOnce(ctx, two.Session.ID())
 			require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
 			guarded, err = client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(second.Key()), "=", int64(second.Token()))).Commit()
 			require.NoError(t, err)
@@ -71,12 +74,11 @@ func TestTokensAfterARestore(t *testing.T) {
 
 			// Its lease gets its full TTL again; the next one leads after that, or when the lease
 			// is revoked.
-			left, err := client.TimeToLive(ctx, session1.ID())
+			left, err := client.TimeToLive(ctx, one.Session.ID())
 			require.NoError(t, err)
 			require.Greater(t, left.TTL, left.GrantedTTL/2)
-			_, err = client.Revoke(ctx, session1.ID())
-			require.NoError(t, err)
-			_, third := lead(ctx, t, client)
+			require.NoError(t, etcdtest.Err(client.Revoke(ctx, one.Session.ID())))
+			third := electiontest.Join(t, client, svc).Lead(t)
 			require.Greater(t, third.Token(), first.Token())
 			newest := second.Token() // the newest token that a fencing store has seen
 			if c.goes == "back" {

@@ -19,6 +19,5 @@
 // The effects of names and values on terminals and pages (cmd/eldest), and invalid messages to a
 // node's socket (package curator, with its fuzz targets). Whether etcd's authentication works.
 //
-// A member is this test binary, started again (member_test.go): etcdtest's members do not use TLS.
 // Certificates are made by the test and are valid for an hour.
 package security

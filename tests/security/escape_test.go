@@ -3,15 +3,12 @@ package security
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
@@ -25,9 +22,6 @@ var names = []string{
 	"..", ".", "svc", "svc0", "sv", "svc\x00", "svc\xff", "\xff", "\xff\xff\xff", "\x00", "%2F", "svc%2Fa", "svc\\a", "ѕvс", "svc\u2044a", "svc／a",
 	"\x1b[2Jsvc", "\u202ecvs", "svc\n", " svc", "svc ", "'; delete --prefix ''", "$(reboot)", strings.Repeat("n", keys.MaxName),
 }
-
-// refusedNames are those with which keys would lie in another election's range, or nowhere.
-var refusedNames = []string{"", "/", "svc/", "/svc", "svc/a", "a/../svc", "svc/1", "//", strings.Repeat("n", keys.MaxName+1)}
 
 // Whatever the name of an election is, all its operations stay in its range: there is a neighbour
 // on each side, and the whole store is compared.
@@ -70,50 +64,6 @@ func TestNamesStayInTheirRange(t *testing.T) {
 		require.Equal(t, "eldest:///", resolver.Target(name)[:10])
 		require.NotContains(t, resolver.Target(name)[10:], "/")
 	}
-}
-
-// A name that could leave its range is refused by every function, before any request is sent.
-func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
-	rec := &etcdtest.Recorder{}
-	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, Options: lease.Options{TTL: time.Hour}}) // no lease is renewed meanwhile
-	require.NoError(t, err)
-	defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
-	rec.Reset()
-	for _, name := range refusedNames {
-		doors := map[string]func() error{
-			"check": func() error { return keys.Check(name) },
-			"candidate": func() error {
-				_, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli})
-				return err
-			},
-			"elector": func() error {
-				_, err := elector.New(elector.Config{Election: name, NodeID: "n", Source: elector.Always(elector.Client(cli))})
-				return err
-			},
-			"observer": func() error {
-				_, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli})
-				return err
-			},
-			"leader": func() error { _, err := observe.LeaderOf(etcdtest.Context(t), cli, name); return err },
-			"queue":  func() error { _, err := observe.Queue(etcdtest.Context(t), cli, cli, name); return err },
-			"evict": func() error {
-				return election.Evict(etcdtest.Context(t), cli, name, eldest.Candidate{Key: name + "/1", Token: 1})
-			},
-		}
-		for door, open := range doors {
-			require.ErrorIs(t, open(), eldest.ErrInvalid, "%s: %q", door, name)
-		}
-	}
-	// An eviction cannot delete a key of another election either, or a key that is not a
-	// candidate's.
-	for _, key := range []string{"other/1", "svc", "svc/", "svc0/1", "svc/../other/1", "svc/1/2", "svc/zz", "\x00", ""} {
-		err := election.Evict(etcdtest.Context(t), cli, svc, eldest.Candidate{Key: key, Token: 1})
-		require.ErrorIs(t, err, eldest.ErrInvalid, "%q", key)
-	}
-	require.Zero(t, rec.Count(), "something was sent")
-	require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(etcdtest.Context(t), cli, svc)), eldest.ErrNoLeader)
-	require.Positive(t, rec.Count(), "INVALID: nothing is ever counted")
 }
 
 // The keys of a leader-elected store are in no election's range and in no other store's, whatever

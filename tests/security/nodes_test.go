@@ -58,7 +58,7 @@ func (s *service) start(id string) {
 		Listeners: []curator.Listener{{Listener: listener, Credentials: credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
 		})}},
-		Wait: 2 * time.Second,
+		Wait: time.Second,
 		PeerCredentials: func(l elector.Leader) credentials.TransportCredentials {
 			secured := s.ca.Client(own)
 			secured.ServerName = l.NodeID

@@ -36,9 +36,8 @@ const secret = "secret"
 func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life time.Duration) *fortress {
 	t.Helper()
 	f := &fortress{t: t, ca: etcdtest.NewAuthority(t)}
-	cert, key := f.ca.Files(f.ca.Issue("server", "127.0.0.1"))
-	f.endpoint = startMember(t, spec{
-		Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
+	f.endpoint = secured(t, f.ca, f.ca.Issue("server", "127.0.0.1"), map[string]any{
+		"auth-token": tokens(f.ca), "auth-token-ttl": int(life / time.Second),
 	})
 	admin := f.client("", "admin")
 	require.NoError(t, etcdtest.Err(admin.UserAdd(etcdtest.Context(t), "root", secret)))
@@ -47,6 +46,17 @@ func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life tim
 	require.NoError(t, etcdtest.Err(admin.AuthEnable(etcdtest.Context(t))))
 	f.root = f.client("root", "admin")
 	return f
+}
+
+// secured starts an etcd that has a certificate and requires one of its clients. It returns the
+// endpoint.
+func secured(t *testing.T, ca *etcdtest.Authority, own tls.Certificate, settings map[string]any) string {
+	t.Helper()
+	cert, key := ca.Files(own)
+	settings["client-transport-security"] = map[string]any{
+		"cert-file": cert, "key-file": key, "trusted-ca-file": ca.File, "client-cert-auth": true,
+	}
+	return etcdtest.Start(t, etcdtest.Config{Settings: settings}).Endpoints()[0]
 }
 
 // simple are etcd's tokens whose lifetime is extended while they are used.

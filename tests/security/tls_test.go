@@ -24,8 +24,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite))
 	stranger := etcdtest.NewAuthority(t)
-	cert, key := f.ca.Files(f.ca.Issue("elsewhere"))
-	elsewhere := startMember(t, spec{Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key})
+	elsewhere := secured(t, f.ca, f.ca.Issue("elsewhere"), map[string]any{})
 	mistrusting := stranger.Client(f.ca.Issue("node"))
 	plain := strings.Replace(f.endpoint, "https://", "http://", 1)
 	before := f.contents()
@@ -47,7 +46,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			cli, err := clientv3.New(tc.cfg)
 			require.NoError(t, err)
 			defer func() { _ = cli.Close() }()
-			its := time.Second
+			its := 300 * time.Millisecond
 			if !errors.Is(tc.want, context.DeadlineExceeded) {
 				its = etcdtest.Patience // a refusal does not take that long
 			}

@@ -142,7 +142,7 @@ func TestTokensExpireUnderASession(t *testing.T) {
 	})
 	l := p.Lead(t)
 	stop := context.AfterFunc(l.Context(), func() {})
-	for begin := time.Now(); time.Since(begin) < 3*life; {
+	for begin := time.Now(); time.Since(begin) < 2*life; {
 		etcdtest.Take(t, renewed, "a renewal")
 	}
 	require.True(t, l.Holds(0))

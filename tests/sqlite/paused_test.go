@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,35 +25,35 @@ func TestRequirement19PausedLeader(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "a file?#%.db")
 			election := "counting, " + name
-			node := func(id string, more ...string) *process {
-				return start(t, program, append([]string{
+			node := func(id string, more ...string) *etcdtest.Program {
+				return etcdtest.Run(t, exec.Command(program, append([]string{
 					"--election", election, "--node", id, "--db", file, "--ttl", "6s", "--every", "10ms",
 					"--endpoints", strings.Join(etcd.Endpoints(), ","), "--fence=" + strconv.FormatBool(fenced),
-				}, more...)...)
+				}, more...)...))
 			}
 			a := node("a", "--step")
-			older := a.until(`^a leads with token (\d+) and continues from 0$`)
-			a.until(`^a has checked that it leads; press Enter, and it writes (1)$`)
-			a.enter()
-			a.until(`^a wrote (1)$`)
-			a.until(`^a has checked that it leads; press Enter, and it writes (2)$`)
-			a.stop()
+			older := a.Line(`^a leads with token (\d+) and continues from 0$`)[1]
+			a.Line(`^a has checked that it leads; press Enter, and it writes (1)$`)
+			a.Send("")
+			a.Line(`^a wrote (1)$`)
+			a.Line(`^a has checked that it leads; press Enter, and it writes (2)$`)
+			a.Signal(syscall.SIGSTOP)
 
 			b := node("b", "--ttl", "30s") // no fault happens to this node
-			newer := b.until(`^b leads with token (\d+) and continues from 1$`)
-			b.until(`^b wrote (3)$`)
-			a.enter()
-			a.signal(syscall.SIGCONT)
+			newer := b.Line(`^b leads with token (\d+) and continues from 1$`)[1]
+			b.Line(`^b wrote (3)$`)
+			a.Send("")
+			a.Signal(syscall.SIGCONT)
 			if fenced {
-				require.Equal(t, newer, a.until(`^a was refused: eldest: fence election "counting, fenced": not leading: token `+older+` is older than (\d+), the newest seen$`))
+				require.Equal(t, newer, a.Line(`^a was refused: eldest: fence election "counting, fenced": not leading: token ` + older + ` is older than (\d+), the newest seen$`)[1])
 			} else {
-				a.until(`^a wrote (2)$`)
+				a.Line(`^a wrote (2)$`)
 			}
-			require.NoError(t, a.stdin.Close())
-			a.signal(syscall.SIGTERM)
-			a.ends(0)
-			b.signal(syscall.SIGTERM)
-			b.ends(0)
+			a.CloseInput()
+			a.Signal(syscall.SIGTERM)
+			require.Zero(t, a.End())
+			b.Signal(syscall.SIGTERM)
+			require.Zero(t, b.End())
 
 			trail := open(t, file, fenced).trail(t)
 			require.GreaterOrEqual(t, len(trail), 3)
@@ -72,7 +73,7 @@ func TestRequirement19PausedLeader(t *testing.T) {
 	}
 	t.Run("bad flags", func(t *testing.T) {
 		for _, args := range [][]string{nil, {"--node", "a"}, {"--db", "x"}, {"--node", "a", "--db", "x", "more"}, {"--unknown"}} {
-			start(t, program, args...).ends(2)
+			require.Equal(t, 2, etcdtest.Run(t, exec.Command(program, args...)).End())
 		}
 	})
 }

@@ -1,55 +1,39 @@
-// Command resume is a leader that is restarted, for example for an upgrade, without giving up its
-// leadership: it leaves its lease to its successor on the same machine, which uses the same lease,
-// key and token again.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
-	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// state is what a program keeps on its disk.
+// state is what the leader keeps on its disk.
 type state struct {
 	lease clientv3.LeaseID
 	key   string
 	rev   int64
 }
 
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func play(name, endpoints string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	kept, err := before(ctx, name, endpoints)
+// resume is a leader that is restarted, for example for an upgrade, without giving up its leadership:
+// it leaves its lease to its successor on the same machine, which uses the same lease, key and token
+// again.
+func resume(ctx context.Context, cli *clientv3.Client, name string) error {
+	kept, err := before(ctx, cli, name)
 	if err != nil {
 		return err
 	}
-	return afterwards(ctx, name, endpoints, kept)
-}
-
-func dial(endpoints string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
+	successor, err := clientv3.New(clientv3.Config{Endpoints: cli.Endpoints()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = successor.Close() }()
+	return afterwards(ctx, successor, name, kept)
 }
 
 // before leads, and ends without resigning.
-func before(ctx context.Context, name, endpoints string) (state, error) {
-	cli, err := dial(endpoints)
-	if err != nil {
-		return state{}, err
-	}
-	defer func() { _ = cli.Close() }()
+func before(ctx context.Context, cli *clientv3.Client, name string) (state, error) {
 	session, err := concurrency.NewSession(cli, concurrency.WithTTL(20))
 	if err != nil {
 		return state{}, err
@@ -65,12 +49,7 @@ func before(ctx context.Context, name, endpoints string) (state, error) {
 }
 
 // afterwards continues the leadership that before has left.
-func afterwards(ctx context.Context, name, endpoints string, kept state) error {
-	cli, err := dial(endpoints)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
+func afterwards(ctx context.Context, cli *clientv3.Client, name string, kept state) error {
 	session, err := concurrency.NewSession(cli, concurrency.WithLease(kept.lease))
 	if err != nil {
 		return err

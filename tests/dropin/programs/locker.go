@@ -1,23 +1,13 @@
-// Command locker passes a sync.Locker to code that does not use etcd: a spool that several machines
-// fill, whose entries must not be mixed.
 package main
 
 import (
 	"context"
 	"fmt"
-	"log"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-)
-
-const (
-	machines = 3
-	entries  = 5
 )
 
 // spool is a list that its lock protects.
@@ -35,18 +25,10 @@ func (s spool) write(parts ...string) {
 	}
 }
 
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func play(name, endpoints string) error {
-	cli, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
+// locker passes a sync.Locker to code that does not use etcd: a spool that several machines fill,
+// whose entries must not be mixed.
+func locker(ctx context.Context, cli *clientv3.Client, name string) error {
+	const machines, entries = 3, 5
 	var lines []string
 	closed := make(chan error, machines)
 	for range machines {
@@ -73,7 +55,7 @@ func play(name, endpoints string) error {
 			mixed++
 		}
 	}
-	resp, err := cli.Get(context.Background(), name, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := cli.Get(ctx, name, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return err
 	}

@@ -1,39 +1,19 @@
-// Command cron is a cron that runs on several machines, and whose jobs must run once. The machine
-// that leads runs them; each run is recorded in a transaction that only the leader can commit.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-const (
-	machines = 3
-	runs     = 4 // of each machine in its tenure
-)
-
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func play(name, endpoints string) error {
-	cli, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// cron is a cron that runs on several machines, and whose jobs must run once. The machine that leads
+// runs them; each run is recorded in a transaction that only the leader can commit.
+func cron(ctx context.Context, cli *clientv3.Client, name string) error {
+	const machines = 3
 	failed := make(chan error, machines)
 	for range machines {
 		go func() { failed <- machine(ctx, cli, name) }()
@@ -65,7 +45,7 @@ func machine(ctx context.Context, cli *clientv3.Client, name string) error {
 	if err := election.Campaign(ctx, fmt.Sprintf("%x", session.Lease())); err != nil {
 		return err
 	}
-	for range runs {
+	for range 4 { // runs in its tenure
 		select {
 		case <-session.Done():
 			return errors.New("the session has expired")

@@ -1,26 +1,14 @@
-// Command service elects and locks for clients that have only a lease, as a server in front of etcd
-// does: it keeps no state of them, and makes a session for each request that it orphans at once.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
-	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
-
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
 
 // service answers requests.
 type service struct {
@@ -61,14 +49,9 @@ func (s service) leader(ctx context.Context) string {
 	return string(resp.Kvs[0].Value)
 }
 
-func play(name, endpoints string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	cli, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
+// serve elects and locks for clients that have only a lease, as a server in front of etcd does: it
+// keeps no state of them, and makes a session for each request that it orphans at once.
+func serve(ctx context.Context, cli *clientv3.Client, name string) error {
 	s := service{cli, name}
 	fmt.Println("at first:", s.leader(ctx))
 	one, err := cli.Grant(ctx, 60)

@@ -1,16 +1,10 @@
-// Command counter counts in a key that it reads and writes in two requests, behind a mutex that
-// workers on several machines share, and keeps the sum of two accounts by software transactional
-// memory.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,20 +16,9 @@ const (
 	each    = 15
 )
 
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func play(name, endpoints string) error {
-	cli, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// counter counts in a key that it reads and writes in two requests, behind a mutex that workers on
+// several machines share, and keeps the sum of two accounts by software transactional memory.
+func counter(ctx context.Context, cli *clientv3.Client, name string) error {
 	if _, err := cli.Put(ctx, name+"-from", "1000"); err != nil {
 		return err
 	}

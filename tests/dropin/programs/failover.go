@@ -1,35 +1,18 @@
-// Command failover is a worker with a hot standby. Clients of the service follow the
-// leader by observing the election; the worker crashes, and the standby takes over when
-// its lease has expired.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"os"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-func main() {
-	if err := play(os.Args[1], os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func play(name, endpoints string) error {
-	cli, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(endpoints, ",")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = cli.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// failover is a worker with a hot standby. Clients of the service follow the leader by observing the
+// election; the worker crashes, and the standby takes over when its lease has expired.
+func failover(ctx context.Context, cli *clientv3.Client, name string) error {
 	watching, err := concurrency.NewSession(cli, concurrency.WithTTL(30))
 	if err != nil {
 		return err

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package alerts
-
-import "syscall"
-
-func childAttr() *syscall.SysProcAttr { return nil }
