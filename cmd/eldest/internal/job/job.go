@@ -44,8 +44,8 @@ type Job struct {
 	hooked   chan HookResult
 	end      End // valid once over is closed
 	// buried is true if another process may have the keeper's process ID, dismissed if the keeper was
-	// killed from here.
-	closing, buried, dismissed bool
+	// killed from here, killing if all that runs is killed from here.
+	closing, buried, dismissed, killing bool
 
 	warned chan struct{} // closed when the deadline is near
 	over   chan struct{} // closed when nothing runs any more and nothing will, except what is left
@@ -259,18 +259,19 @@ func (j *Job) End() End {
 // confirm within the patience that nothing is left is killed as well, and then this process deals
 // with what it leaves, for 10 s at most.
 func (j *Job) Kill(patience time.Duration) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	late := time.After(patience)
+	j.mu.Lock()
+	j.killing = true
+	j.mu.Unlock()
 	j.killGroup()
 	j.killBelow()
 	_ = j.tell(order{Kill: true})
 	select {
 	case <-j.over:
-		return
-	case <-timer.C:
+	case <-late:
+		j.killKeeper()
+		<-j.over
 	}
-	j.killKeeper()
-	<-j.over
 }
 
 // Close ends the keeper, and kills what runs. It returns when nothing is left, except what End.Left
@@ -360,7 +361,13 @@ func (j *Job) handle(r report) {
 	case r.Warned:
 		close(j.warned)
 	case r.Hook != nil:
-		answer(j, &j.hooked, r.Hook.result())
+		result := r.Hook.result()
+		j.mu.Lock()
+		if j.killing { // the keeper may have seen the hook's end before the order to kill
+			result = HookResult{Err: ErrOver}
+		}
+		j.mu.Unlock()
+		answer(j, &j.hooked, result)
 	case r.Cleared:
 		j.mu.Lock()
 		j.group = 0
