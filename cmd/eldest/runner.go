@@ -194,10 +194,8 @@ type round struct {
 	*runner
 	*candidacy
 	pulse *lease.Liveness // nil without --health
-	// idle is true while no program runs whose health could be checked.
-	idle atomic.Bool
-	// tenure is the current one; nil without one.
-	tenure atomic.Pointer[tenure]
+	// tenure is the current one, asked the one whose program is asked for its health; nil without one.
+	tenure, asked atomic.Pointer[tenure]
 	// token is that of the tenure; 0 without one. cause is why it ended.
 	token eldest.Token
 	cause string
@@ -215,7 +213,7 @@ func (r *runner) round(ctx context.Context) outcome {
 	o := &round{runner: r}
 	if r.health != "" {
 		o.pulse = lease.NewLiveness(missedChecks * r.healthEvery)
-		defer o.beatWhileIdle()()
+		defer o.checkHealth()()
 	}
 	renewed := func() {
 		if t := o.tenure.Load(); t != nil {
@@ -250,29 +248,31 @@ func (r *runner) round(ctx context.Context) outcome {
 	return out
 }
 
-// setIdle sets whether no program runs whose health could be checked.
-func (o *round) setIdle(idle bool) {
-	o.idle.Store(idle)
+// ask sets the tenure whose program is asked for its health; nil is none.
+func (o *round) ask(t *tenure) {
+	o.asked.Store(t)
 	if o.pulse != nil {
 		o.pulse.Alive()
 	}
 }
 
-// beatWhileIdle keeps the liveness probe alive while no program runs whose health could be checked.
-func (o *round) beatWhileIdle() (stop func()) {
-	o.setIdle(true)
+// checkHealth beats the liveness probe until stop is called: while there is a program to ask, only
+// when --health succeeds. Without beats the session stops renewing and the lease expires: a program
+// that hangs does not keep other candidates from leading.
+func (o *round) checkHealth() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for ticker := time.NewTicker(o.healthEvery); ; {
-			if o.idle.Load() {
-				o.pulse.Alive()
-			}
+		ticker := time.NewTicker(o.healthEvery)
+		defer ticker.Stop()
+		for {
 			select {
 			case <-ticker.C:
 			case <-quit:
-				ticker.Stop()
 				return
+			}
+			if t := o.asked.Load(); t == nil || t.healthy() {
+				o.pulse.Alive()
 			}
 		}
 	}()
@@ -338,7 +338,7 @@ func (o *round) campaign(ctx context.Context) outcome {
 		if err := another(); err != nil {
 			return outcome{err: err}
 		}
-		o.setIdle(true)
+		o.ask(nil)
 		if campaign = o.candidate.Await; t.leadership.Err() == nil { // heartbeats were late, but not too late
 			campaign = func(context.Context) (*election.Leadership, error) { return t.leadership, nil }
 		}

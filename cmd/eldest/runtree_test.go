@@ -23,7 +23,7 @@ import (
 const tree = `
 exec 9>>"$1" >/dev/null 2>&1
 flock -s 9
-chain='[ -e "$2" -a $3 -gt 0 ] || exit; printf . >&9; sleep 0.01; setsid sh -c "$1" sh "$1" "$2" $(($3 - 1)) &'
+chain='[ -e "$2" -a $3 -gt 0 ] || exit; printf . >&9; sleep 0.03; setsid sh -c "$1" sh "$1" "$2" $(($3 - 1)) &'
 for i in 1 2 3 4; do
 	nice setpriv --reuid 65534 sh -c "$chain" sh "$chain" "$1" 5000 &
 done

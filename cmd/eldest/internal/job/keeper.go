@@ -60,8 +60,7 @@ type hook struct {
 // started may call it, before anything else.
 //
 // prepare is called with Spec.Farewell, if there is one. The function that it returns is called only
-// if the owner has died without Close, is dead, and no process of the program runs any more. Keep
-// returns its error.
+// if the owner has died without Close and no process of the program runs any more.
 func Keep(prepare func(with []byte) (farewell func() error)) error {
 	if err := subprocess.Inherit(); err != nil {
 		return errors.New("this command supervises the program of \"eldest run\"; only eldest run starts it")

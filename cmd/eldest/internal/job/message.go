@@ -11,8 +11,7 @@ import (
 )
 
 // Spec is what a keeper receives when it is started: what it may run, and what it does at the end. It
-// is written to a file that the keeper inherits, so that orders are short and never wait for space in
-// a pipe.
+// has a pipe of its own, so that orders are short and never wait for space in theirs.
 type Spec struct {
 	Program Command
 	// Hooks are run beside the program, or before it, one at a time. The keys are their names.
