@@ -79,11 +79,7 @@ func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value str
 		return err
 	}
 	err = c.lead(ctx, events)
-	unconfirmed := c.close(ctx, p.conn.CommandTimeout, err)
-	events.awaitEnd(cli.LastLines)
-	if unconfirmed != nil {
-		events.notice("%v", unconfirmed)
-	}
+	c.end(ctx, p.conn.CommandTimeout, err, events)
 	if lost(err) { // the session can end before there is a candidate in the queue that reports it
 		events.tell(event{Event: "lost", Cause: connect.Because(err), Led: new(false)})
 	}

@@ -11,15 +11,24 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // runLine runs a command line to its end.
@@ -301,6 +310,43 @@ func TestRegistrationThatIsNotAnsweredIsReported(t *testing.T) {
 	require.Zero(t, etcd.leases())
 }
 
+// The library makes a client whose connections are lost reconnect at once. That requires the client
+// itself: otherwise gRPC's pauses are longer than most leases.
+//
+// Fails when the session gets a part of the client, or a wrapper.
+func TestCampaignReconnects(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	etcd.spoiled = true
+	require.NoError(t, etcd.Member(0).Kill())
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{etcd.endpoint}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}, MinConnectTimeout: time.Second,
+		})},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	var said clitest.Sheet
+	f := &candidateFlags{conn: &connect.Flags{Endpoints: []string{etcd.endpoint}}, noTransfer: true}
+	wait := &connect.Notice{Conn: f.conn, Say: func(line string) { _, _ = io.WriteString(&said, line) }}
+	events := &eventLog{election: "svc", wait: wait, Lines: cli.WriteLines(io.Discard, func(int) {}, func(error) {})}
+	defer events.Close(patience)
+
+	opened := make(chan *candidacy, 1)
+	go func() {
+		c, err := f.open(bounded(t), client, "", lease.Options{TTL: 30 * time.Second}, events, httpstatus.New("svc", time.Minute))
+		assert.NoError(t, err)
+		opened <- c
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), "waiting for etcd at "+etcd.endpoint) }, patience, time.Millisecond)
+	require.NoError(t, etcd.Member(0).Restart(bounded(t)))
+	c := <-opened
+	require.NotNil(t, c)
+	require.NoError(t, c.close(bounded(t), patience, nil))
+	require.Contains(t, said.String(), "etcd answers")
+}
+
 // startTLS serves an etcd behind TLS, only to clients with a certificate of a.
 func startTLS(t *testing.T, a *etcdtest.Authority, etcd *etcd) (endpoint string) {
 	cfg := a.Server(a.Issue("127.0.0.1"), tls.RequireAndVerifyClientCert)
@@ -360,7 +406,7 @@ func TestTLS(t *testing.T) {
 			etcd := etcd.of(t)
 			limit := patience.String() // for an answer; a request that is refused is repeated until then
 			if c.code != cli.ExitOK {
-				limit = "5s"
+				limit = "3s"
 			}
 			args := append([]string{"leader", "svc", "--endpoints", endpoint, "--command-timeout", limit, "--dial-timeout", limit}, c.args...)
 			code, stdout, stderr := etcd.line(args...)

@@ -135,10 +135,10 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _, _ = reader.Close(), writer.Close() }()
 			c.prepare(reader)
-			cmd := etcd.command("run", "svc", "--ttl", "6s", "--grace", "500ms", "--command-timeout", "1m", "--", "witness", "A")
+			cmd := etcd.command("run", "svc", "--ttl", "5s", "--grace", "500ms", "--command-timeout", "1m", "--", "witness", "A")
 			cmd.Stderr = writer
 			p := clitest.Start(t, cmd)
-			etcd.livesFor("A", longer)
+			etcd.livesFor("A", 5500*time.Millisecond) // longer than the TTL
 			left := 0
 			if c.over {
 				left = 1

@@ -239,11 +239,7 @@ func (r *runner) round(ctx context.Context) outcome {
 	if o.left != nil {
 		limit = min(limit, time.Second) // nothing that removes the key is sent
 	}
-	unconfirmed := c.close(r.cmd.Context(), limit, out.err)
-	r.events.awaitEnd(cli.LastLines)
-	if unconfirmed != nil {
-		r.events.notice("%v", unconfirmed)
-	}
+	c.end(r.cmd.Context(), limit, out.err, r.events)
 	o.lossHook(out)
 	return out
 }
@@ -306,16 +302,17 @@ func (o *round) campaign(ctx context.Context) outcome {
 		}
 		campaign = o.candidate.Await
 	}
+	var held *election.Leadership // a tenure that goes on with another keeper
 	for {
-		t := newTenure(o, keeper)
-		out, won := t.win(ctx, campaign)
-		if won && keeper.End().Lost != nil && !t.running { // while the candidate waited
+		t, out, won := newTenure(o, keeper), outcome{}, held != nil
+		if won {
+			t.leads(held)
+		} else if out, won = t.win(ctx, campaign); won && keeper.End().Lost != nil && !t.running { // while the candidate waited
 			if err := another(); err != nil {
 				return outcome{err: err}
 			}
-			leadership := t.leadership
-			t = newTenure(o, keeper)
-			t.leads(leadership)
+			held = t.leadership
+			continue
 		}
 		if won {
 			o.token = t.leadership.Token()
@@ -339,8 +336,9 @@ func (o *round) campaign(ctx context.Context) outcome {
 			return outcome{err: err}
 		}
 		o.ask(nil)
-		if campaign = o.candidate.Await; t.leadership.Err() == nil { // heartbeats were late, but not too late
-			campaign = func(context.Context) (*election.Leadership, error) { return t.leadership, nil }
+		campaign, held = o.candidate.Await, nil
+		if t.leadership.Err() == nil { // heartbeats were late, but not too late
+			held = t.leadership
 		}
 	}
 }
@@ -412,7 +410,7 @@ func (o *round) lossHook(out outcome) {
 	}
 	keeper, err := o.startJob(job.Spec{Hooks: map[string]job.Command{onLoss: job.Shell(o.onLoss, o.hookTimeout)}}, env...)
 	if err != nil {
-		o.hookEnded(onLoss, job.HookResult{Err: err})
+		o.hookEnded(onLoss, job.HookResult{Refused: err.Error()})
 		return
 	}
 	defer keeper.Close()
@@ -429,7 +427,7 @@ func (o *round) lossHook(out outcome) {
 // hookEnded writes the event of a hook that ended.
 func (r *runner) hookEnded(name string, end job.HookResult) {
 	e := event{Event: "hook", Hook: name}
-	if end.Err == nil {
+	if end.Refused == "" {
 		e.ExitCode = new(end.Status.Exit())
 	}
 	if failure := end.Failure(); failure != nil {

@@ -91,7 +91,7 @@ func (t *tenure) end() {
 }
 
 // serve runs --on-win and then the program, each as soon as enough time is left in the lease, until
-// the tenure is over. A program that runs already is told that it leads.
+// the tenure is over. A program of --standby is told that it leads.
 func (t *tenure) serve(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil && t.running:
@@ -122,14 +122,14 @@ func (t *tenure) serve(ctx context.Context) {
 			return
 		}
 	}
-	if !t.launch(ctx, func() []string { return []string{ofToken(t.token), untilWhen(t.remaining)} }) {
+	if !t.launch(ctx, func() []string { return append(t.statusEnv(), ofToken(t.token), untilWhen(t.remaining)) }) {
 		return
 	}
 	t.ask(t)
-	switch {
-	case !t.running:
+	if !t.running {
 		t.started()
-	case !t.stopping() && t.leadership.Err() == nil:
+	}
+	if t.standby && !t.stopping() && t.leadership.Err() == nil {
 		t.tellLeading()
 	}
 	await[struct{}](ctx, t, nil)
@@ -326,7 +326,7 @@ func (t *tenure) room(ctx context.Context) bool {
 		if !told {
 			t.events.tell(event{
 				Event: "delayed", RemainingMS: new(t.remaining().Milliseconds()),
-				Cause: "the lease must be renewed first: a program that is started now would have to end at once",
+				Cause: "the lease must be renewed first: a program started now would have to end at once",
 			})
 		}
 		if _, ok := await(ctx, t, t.extended); !ok {

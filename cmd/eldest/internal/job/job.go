@@ -153,7 +153,7 @@ func (j *Job) Launch(env ...string) <-chan error {
 // Run runs a hook, with env added to its environment. The channel receives one result, which is an
 // error if the job ends first. Only one call at a time.
 func (j *Job) Run(hook string, env ...string) <-chan HookResult {
-	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Err: ErrKeeper})
+	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Refused: ErrKeeper.Error()})
 }
 
 // ask has the keeper start something. The answer is gone if the keeper has ended. A keeper whose pipe
@@ -352,10 +352,8 @@ func (j *Job) handle(r report) {
 		answer(j, &j.launched, nil)
 	case r.Running:
 		answer(j, &j.launched, nil)
-	case r.Late:
-		answer(j, &j.launched, ErrLate)
 	case r.Refused != "":
-		answer(j, &j.launched, errors.New(r.Refused))
+		answer(j, &j.launched, refusal(r.Refused))
 	case r.Ungrouped != "":
 		j.mu.Lock()
 		j.ungrouped = errors.New(r.Ungrouped)
@@ -363,13 +361,12 @@ func (j *Job) handle(r report) {
 	case r.Warned:
 		close(j.warned)
 	case r.Hook != nil:
-		result := r.Hook.result()
 		j.mu.Lock()
 		if j.killing { // the keeper may have seen the hook's end before the order to kill
-			result = HookResult{Err: ErrOver}
+			r.Hook.Refused = ErrOver.Error()
 		}
 		j.mu.Unlock()
-		answer(j, &j.hooked, result)
+		answer(j, &j.hooked, *r.Hook)
 	case r.Cleared:
 		j.mu.Lock()
 		j.group = 0
@@ -448,7 +445,7 @@ func (j *Job) bury() {
 		}
 		return pids, sure // including those that have ended: their children became ours only now
 	})
-	answer(j, &j.hooked, HookResult{Err: ErrKeeper})
+	answer(j, &j.hooked, HookResult{Refused: ErrKeeper.Error()})
 	answer(j, &j.launched, ErrKeeper)
 	j.mu.Lock()
 	j.cgroup.remove()

@@ -240,7 +240,7 @@ func (k *keeper) refuse(s *startOrder, why error) {
 		k.report(report{Refused: why.Error()})
 		return
 	}
-	k.report(report{Hook: &hookReport{Over: errors.Is(why, ErrOver), Error: why.Error()}})
+	k.report(report{Hook: &HookResult{Refused: why.Error()}})
 }
 
 func (k *keeper) obey(o order) {
@@ -271,7 +271,7 @@ func (k *keeper) start(s *startOrder) {
 		k.refuse(s, ErrOver)
 		return
 	case program && (k.deadline.Kill == 0 || now >= k.deadline.Term):
-		k.report(report{Late: true})
+		k.refuse(s, ErrLate)
 		return
 	case program && k.program != nil:
 		k.report(report{Running: true})
@@ -343,7 +343,11 @@ func (k *keeper) collect() {
 	if h := k.hook; h != nil {
 		if w, ok := waitedFor(h.pid); ok {
 			k.hook = nil
-			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut, Over: k.cleared && k.program != nil}})
+			end := &HookResult{Status: statusOf(w), TimedOut: h.timedOut}
+			if k.cleared && k.program != nil {
+				end.Refused = ErrOver.Error()
+			}
+			k.report(report{Hook: end})
 		}
 	}
 	below, _ := children() // a child that is missed now is found later
