@@ -60,15 +60,6 @@ func TestRunEndsAtTheSecondSignal(t *testing.T) {
 	})
 }
 
-// With a grace of 0 only SIGKILL is sent.
-func TestRunWithoutAGrace(t *testing.T) {
-	witnessed(t, "--grace 0s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
-		r.Signal(syscall.SIGTERM)
-		r.Told("exited")
-		require.False(t, d.told("A", syscall.SIGTERM))
-	})
-}
-
 // Signals that were sent to a stopped eldest are received when it continues: the one that ends it is
 // not displaced by the others.
 func TestRunReceivesWhatWasSentWhileItWasStopped(t *testing.T) {
