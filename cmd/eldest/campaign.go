@@ -68,7 +68,7 @@ func defaultValue() string {
 // campaign or the tenure ended.
 func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value string) error {
 	events := &eventLog{asJSON: cli.WantsJSON(cmd), election: p.name, wait: p.wait}
-	events.Lines = cli.WriteLines(cmd.OutOrStdout(), func(missed int) { p.wait.Say(cli.DroppedLines(missed)) }, func(err error) {
+	events.Lines = cli.WriteLines(cmd.OutOrStdout(), p.wait.Say, func(err error) {
 		p.fail(fmt.Errorf("writing the events: %w", err))
 	})
 	defer events.Close(cli.LastLines)

@@ -330,7 +330,7 @@ func TestCampaignReconnects(t *testing.T) {
 	var said clitest.Sheet
 	f := &candidateFlags{conn: &connect.Flags{Endpoints: []string{etcd.endpoint}}, noTransfer: true}
 	wait := &connect.Notice{Conn: f.conn, Say: func(line string) { _, _ = io.WriteString(&said, line) }}
-	events := &eventLog{election: "svc", wait: wait, Lines: cli.WriteLines(io.Discard, func(int) {}, func(error) {})}
+	events := &eventLog{election: "svc", wait: wait, Lines: cli.WriteLines(io.Discard, func(string) {}, func(error) {})}
 	defer events.Close(patience)
 
 	opened := make(chan *candidacy, 1)

@@ -46,9 +46,4 @@ func untilWhen(left func() time.Duration) string {
 }
 
 // statusEnv is what the environment of a program of --standby has.
-func (o *runOptions) statusEnv() []string {
-	if !o.standby {
-		return nil
-	}
-	return []string{envStatusFD + "=" + strconv.Itoa(job.MessagesFD)}
-}
+func statusEnv() []string { return []string{envStatusFD + "=" + strconv.Itoa(job.MessagesFD)} }

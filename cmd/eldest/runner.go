@@ -173,7 +173,7 @@ func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 		return cli.NoticeLine(path, text)
 	}
 	e.wait = &connect.Notice{Conn: r.conn, Say: func(text string) { e.Write(notice(text)) }}
-	e.Lines = cli.WriteLines(out, func(missed int) { _, _ = io.WriteString(out, notice(cli.DroppedLines(missed))) }, func(error) {})
+	e.Lines = cli.WriteLines(out, func(text string) { _, _ = io.WriteString(out, notice(text)) }, func(error) {})
 	r.events = e
 }
 

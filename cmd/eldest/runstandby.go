@@ -92,7 +92,7 @@ func (t *tenure) standBy(ctx context.Context, campaign func(context.Context) (*e
 	var end campaigned
 	over := false      // the campaign is
 	t.ended = t.Done() // the result of the campaign is read once the program runs
-	if ctx.Err() == nil && t.launch(ctx, t.statusEnv) {
+	if ctx.Err() == nil && t.launch(ctx, statusEnv) {
 		t.ended = nil
 		t.started()
 		stop := t.tellPositions(campaigning)

@@ -28,7 +28,7 @@ type tenure struct {
 	exited  bool // its end was reported
 	stopped bool // it was asked to end, because eldest ends
 	drained bool // it was asked to end, because leadership is to be handed over
-	// env is what a tenure adds to the environment of its processes.
+	// env is what a tenure adds to the environment of its hooks, and of a program that is not told it.
 	env []string
 	// out is how the tenure ended, if the exit status of the program is not the whole outcome.
 	out *outcome
@@ -122,7 +122,12 @@ func (t *tenure) serve(ctx context.Context) {
 			return
 		}
 	}
-	if !t.launch(ctx, func() []string { return append(t.statusEnv(), ofToken(t.token), untilWhen(t.remaining)) }) {
+	if !t.launch(ctx, func() []string {
+		if t.env = []string{ofToken(t.token), untilWhen(t.remaining)}; t.standby {
+			return statusEnv() // it is told both
+		}
+		return t.env
+	}) {
 		return
 	}
 	t.ask(t)
@@ -154,9 +159,9 @@ func (t *tenure) stopWaiting(ctx context.Context) {
 // run. env returns what the environment of the program has beside that of the round.
 func (t *tenure) launch(ctx context.Context, env func() []string) bool {
 	for t.room(ctx) {
-		t.env = env()
+		added := env()
 		t.tellDeadline() // the one of the tenure can be before that of the wait
-		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
+		t.launched, t.late = t.job.Launch(added...), time.After(startPatience)
 		err, ok := await(ctx, t, t.launched)
 		if !ok {
 			return false
