@@ -68,7 +68,7 @@ func defaultValue() string {
 // campaign or the tenure ended.
 func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value string) error {
 	events := &eventLog{asJSON: cli.WantsJSON(cmd), election: p.name, wait: p.wait}
-	events.Lines = cli.WriteLines(cmd.OutOrStdout(), func(missed int) { p.wait.Say(cli.DroppedLines(missed)) }, func(err error) {
+	events.Lines = cli.WriteLines(cmd.OutOrStdout(), p.wait.Say, func(err error) {
 		p.fail(fmt.Errorf("writing the events: %w", err))
 	})
 	defer events.Close(cli.LastLines)
@@ -79,11 +79,7 @@ func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value str
 		return err
 	}
 	err = c.lead(ctx, events)
-	unconfirmed := c.close(ctx, p.conn.CommandTimeout, err)
-	events.awaitEnd(cli.LastLines)
-	if unconfirmed != nil {
-		events.notice("%v", unconfirmed)
-	}
+	c.end(ctx, p.conn.CommandTimeout, err, events)
 	if lost(err) { // the session can end before there is a candidate in the queue that reports it
 		events.tell(event{Event: "lost", Cause: connect.Because(err), Led: new(false)})
 	}

@@ -205,6 +205,15 @@ func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, valu
 	return c, nil
 }
 
+// end is close, with a notice if etcd does not confirm in time; it waits until the last event is written.
+func (c *candidacy) end(ctx context.Context, limit time.Duration, why error, events *eventLog) {
+	unconfirmed := c.close(ctx, limit, why)
+	events.awaitEnd(cli.LastLines)
+	if unconfirmed != nil {
+		events.notice("%v", unconfirmed)
+	}
+}
+
 // close removes the key and revokes the lease, within the limit. If etcd does not confirm that in
 // time, it returns an error for people; etcd removes the key when the lease expires.
 func (c *candidacy) close(ctx context.Context, limit time.Duration, why error) error {

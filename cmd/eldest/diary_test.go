@@ -14,8 +14,8 @@ import (
 )
 
 // signsIn in the environment names the file to which the program "witness" writes a sign of life
-// every millisecond, or every five, with its name and the time. Programs of successive leaders share
-// the file, so it has the signs in their order.
+// every two milliseconds, with its name and the time. Programs of successive leaders share the file, so
+// it has the signs in their order.
 const signsIn = "ELDEST_TEST_SIGNS"
 
 // sign is one sign of life.

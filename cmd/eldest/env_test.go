@@ -55,7 +55,7 @@ func borrowed(t testing.TB) *etcd {
 	idle.Unlock()
 	if c == nil {
 		var err error
-		c, err = etcdtest.New(bounded(t), etcdtest.Config{})
+		c, err = etcdtest.New(bounded(t), etcdtest.Config{Heartbeat: 30 * time.Millisecond}) // there are many at a time
 		require.NoError(t, err)
 	}
 	e := &etcd{Cluster: c, diary: &diary{t: t, path: t.TempDir() + "/signs"}, t: t, endpoint: c.Endpoints()[0]}
@@ -248,16 +248,20 @@ func noProcess(t testing.TB, variable string, argument ...string) {
 	var left []string
 	require.Eventually(t, func() bool {
 		left = nil
-		for _, dir := range glob("/proc/[0-9]*") {
-			environ, _ := os.ReadFile(dir + "/environ")
-			cmdline, _ := os.ReadFile(dir + "/cmdline")
+		processes, _ := os.ReadDir("/proc")
+		for _, process := range processes {
+			environ, _ := os.ReadFile("/proc/" + process.Name() + "/environ")
+			if !bytes.Contains(environ, []byte(variable+"\x00")) {
+				continue
+			}
+			cmdline, _ := os.ReadFile("/proc/" + process.Name() + "/cmdline")
 			words := strings.Split(string(cmdline), "\x00")
-			if bytes.Contains(environ, []byte(variable+"\x00")) && (len(argument) == 0 || len(words) > 1 && strings.HasPrefix(words[1], argument[0])) {
-				left = append(left, filepath.Base(dir)+" "+strings.Join(words, " "))
+			if len(argument) == 0 || len(words) > 1 && strings.HasPrefix(words[1], argument[0]) {
+				left = append(left, process.Name()+" "+strings.Join(words, " "))
 			}
 		}
 		return len(left) == 0
-	}, patience, 10*time.Millisecond, "left: %v", left)
+	}, patience, 30*time.Millisecond, "left: %v", left)
 }
 
 func glob(pattern string) []string {

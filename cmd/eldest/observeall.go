@@ -16,7 +16,7 @@ import (
 // observeAll prints an event for each change of the queue until the command's context ends, a write to
 // stdout fails, or etcd returns a permanent error.
 func observeAll(cmd *cobra.Command, conn *connect.Flags, client *clientv3.Client, cfg observe.Config) error {
-	leases := leasetime.Track(client, func(error) {}) // an etcd that does not answer is reported as "unknown"
+	leases := leasetime.Track(client)
 	defer leases.Close()
 	events := queueEvents{observeEvents: observeEvents{name: cfg.Election, why: conn.Why}, leases: leases}
 	for update, err := range observe.Changes(cmd.Context(), cfg) {

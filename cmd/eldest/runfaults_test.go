@@ -104,12 +104,12 @@ var faults = map[string]struct {
 		then: func(f *fault, _, _ time.Time) { f.warned(true) },
 	},
 	"cut off, with heartbeats": {
-		ttl: "1h", heartbeat: "4s",
+		ttl: "1h", heartbeat: "4s", flags: "--command-timeout 2s",
 		do:   func(f *fault) { f.cut(etcdtest.BothWays) },
 		then: func(f *fault, _, _ time.Time) { require.Contains(f.t, f.first.Told("exited")["cause"], "SIGKILL") },
 	},
 	"keeper stopped, then cut off, with heartbeats": {
-		ttl: "1h", heartbeat: "4s",
+		ttl: "1h", heartbeat: "4s", flags: "--command-timeout 2s",
 		do: func(f *fault) {
 			f.kill(f.keeper, syscall.SIGSTOP)
 			f.livesFor("A-away", 4500*time.Millisecond)
@@ -229,9 +229,7 @@ const orderly = -2
 // Fails when the keeper does not receive the deadline, when it does not kill at the deadline or at
 // the end of its pipe, when a lost lease is revoked before the program is dead.
 func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
-	if !alone(t) {
-		return
-	}
+	t.Parallel()
 	// This process adopts orphans, as the first process of a container does. Elsewhere the kernel
 	// wakes a stopped keeper when its owner dies; here only the death signal that eldest sets does.
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))

@@ -173,7 +173,7 @@ func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
 		return cli.NoticeLine(path, text)
 	}
 	e.wait = &connect.Notice{Conn: r.conn, Say: func(text string) { e.Write(notice(text)) }}
-	e.Lines = cli.WriteLines(out, func(missed int) { _, _ = io.WriteString(out, notice(cli.DroppedLines(missed))) }, func(error) {})
+	e.Lines = cli.WriteLines(out, func(text string) { _, _ = io.WriteString(out, notice(text)) }, func(error) {})
 	r.events = e
 }
 
@@ -194,10 +194,8 @@ type round struct {
 	*runner
 	*candidacy
 	pulse *lease.Liveness // nil without --health
-	// idle is true while no program runs whose health could be checked.
-	idle atomic.Bool
-	// tenure is the current one; nil without one.
-	tenure atomic.Pointer[tenure]
+	// tenure is the current one, asked the one whose program is asked for its health; nil without one.
+	tenure, asked atomic.Pointer[tenure]
 	// token is that of the tenure; 0 without one. cause is why it ended.
 	token eldest.Token
 	cause string
@@ -215,7 +213,7 @@ func (r *runner) round(ctx context.Context) outcome {
 	o := &round{runner: r}
 	if r.health != "" {
 		o.pulse = lease.NewLiveness(missedChecks * r.healthEvery)
-		defer o.beatWhileIdle()()
+		defer o.checkHealth()()
 	}
 	renewed := func() {
 		if t := o.tenure.Load(); t != nil {
@@ -241,38 +239,36 @@ func (r *runner) round(ctx context.Context) outcome {
 	if o.left != nil {
 		limit = min(limit, time.Second) // nothing that removes the key is sent
 	}
-	unconfirmed := c.close(r.cmd.Context(), limit, out.err)
-	r.events.awaitEnd(cli.LastLines)
-	if unconfirmed != nil {
-		r.events.notice("%v", unconfirmed)
-	}
+	c.end(r.cmd.Context(), limit, out.err, r.events)
 	o.lossHook(out)
 	return out
 }
 
-// setIdle sets whether no program runs whose health could be checked.
-func (o *round) setIdle(idle bool) {
-	o.idle.Store(idle)
+// ask sets the tenure whose program is asked for its health; nil is none.
+func (o *round) ask(t *tenure) {
+	o.asked.Store(t)
 	if o.pulse != nil {
 		o.pulse.Alive()
 	}
 }
 
-// beatWhileIdle keeps the liveness probe alive while no program runs whose health could be checked.
-func (o *round) beatWhileIdle() (stop func()) {
-	o.setIdle(true)
+// checkHealth beats the liveness probe until stop is called: while there is a program to ask, only
+// when --health succeeds. Without beats the session stops renewing and the lease expires: a program
+// that hangs does not keep other candidates from leading.
+func (o *round) checkHealth() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for ticker := time.NewTicker(o.healthEvery); ; {
-			if o.idle.Load() {
-				o.pulse.Alive()
-			}
+		ticker := time.NewTicker(o.healthEvery)
+		defer ticker.Stop()
+		for {
 			select {
 			case <-ticker.C:
 			case <-quit:
-				ticker.Stop()
 				return
+			}
+			if t := o.asked.Load(); t == nil || t.healthy() {
+				o.pulse.Alive()
 			}
 		}
 	}()
@@ -306,16 +302,17 @@ func (o *round) campaign(ctx context.Context) outcome {
 		}
 		campaign = o.candidate.Await
 	}
+	var held *election.Leadership // a tenure that goes on with another keeper
 	for {
-		t := newTenure(o, keeper)
-		out, won := t.win(ctx, campaign)
-		if won && keeper.End().Lost != nil && !t.running { // while the candidate waited
+		t, out, won := newTenure(o, keeper), outcome{}, held != nil
+		if won {
+			t.leads(held)
+		} else if out, won = t.win(ctx, campaign); won && keeper.End().Lost != nil && !t.running { // while the candidate waited
 			if err := another(); err != nil {
 				return outcome{err: err}
 			}
-			leadership := t.leadership
-			t = newTenure(o, keeper)
-			t.leads(leadership)
+			held = t.leadership
+			continue
 		}
 		if won {
 			o.token = t.leadership.Token()
@@ -338,9 +335,10 @@ func (o *round) campaign(ctx context.Context) outcome {
 		if err := another(); err != nil {
 			return outcome{err: err}
 		}
-		o.setIdle(true)
-		if campaign = o.candidate.Await; t.leadership.Err() == nil { // heartbeats were late, but not too late
-			campaign = func(context.Context) (*election.Leadership, error) { return t.leadership, nil }
+		o.ask(nil)
+		campaign, held = o.candidate.Await, nil
+		if t.leadership.Err() == nil { // heartbeats were late, but not too late
+			held = t.leadership
 		}
 	}
 }
@@ -412,7 +410,7 @@ func (o *round) lossHook(out outcome) {
 	}
 	keeper, err := o.startJob(job.Spec{Hooks: map[string]job.Command{onLoss: job.Shell(o.onLoss, o.hookTimeout)}}, env...)
 	if err != nil {
-		o.hookEnded(onLoss, job.HookResult{Err: err})
+		o.hookEnded(onLoss, job.HookResult{Refused: err.Error()})
 		return
 	}
 	defer keeper.Close()
@@ -429,7 +427,7 @@ func (o *round) lossHook(out outcome) {
 // hookEnded writes the event of a hook that ended.
 func (r *runner) hookEnded(name string, end job.HookResult) {
 	e := event{Event: "hook", Hook: name}
-	if end.Err == nil {
+	if end.Refused == "" {
 		e.ExitCode = new(end.Status.Exit())
 	}
 	if failure := end.Failure(); failure != nil {

@@ -4,147 +4,77 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
-// asTree in the environment makes the test binary a program that starts chains of processes, each of
-// which leaves its session, forks and ends. They run as another user. The arguments are the files
-// with which the program enters the control groups that bound them, the file to which each process
-// writes one byte, and the number of chains. The processes also hold a lock on that file: it is free
-// when none of them is left.
-const asTree = "ELDEST_TEST_AS_TREE"
-
-// withoutKill in the environment takes from the process, and from all that it starts, the
-// right to send signals to processes of other users.
-const withoutKill = "ELDEST_TEST_WITHOUT_KILL"
-
-func init() {
-	if os.Getenv(asTree) != "" {
-		chains, _ := strconv.Atoi(os.Args[3])
-		tree(os.Args[1], os.Args[2], chains)
-	}
-}
-
-// It is initialized before any init runs, because in one of those the process becomes a command.
-var _ = dropKill()
-
-func dropKill() (done struct{}) {
-	if os.Getenv(withoutKill) == "" {
-		return done
-	}
-	_ = os.Unsetenv(withoutKill)
-	runtime.LockOSThread()
-	if unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_KILL, 0, 0, 0) != nil || syscall.Exec("/proc/self/exe", os.Args, os.Environ()) != nil {
-		os.Exit(97)
-	}
-	return done
-}
-
-const (
-	nobody       = 65534 // a user ID
-	mostOfForest = 200   // processes of a tree at a time, at most
-)
-
-func tree(join, path string, chains int) {
-	for file := range strings.SplitSeq(join, ",") {
-		if os.WriteFile(file, []byte("0"), 0) != nil {
-			os.Exit(96) // never without a bound
-		}
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil || syscall.Flock(int(file.Fd()), syscall.LOCK_SH) != nil {
-		os.Exit(95)
-	}
-	_, _ = syscall.Close(1), syscall.Close(2) // a test that fails does not wait for them
-	// They also end by themselves, if no process kills them.
-	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
-	fd, end := file.Fd(), now.Sec+60
-	runtime.LockOSThread()
-	for range chains {
-		if pid, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 {
-			chain(fd, end)
-		}
-	}
-	for {
-		if _, err := os.Stat(path + ".end"); err == nil {
-			os.Exit(0)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// chain is a process with one thread and without Go's runtime: it makes system calls and
-// nothing else.
-//
-//go:norace
-//go:nosplit
-func chain(fd uintptr, end int64) {
-	var now syscall.Timespec
-	syscall.RawSyscall(syscall.SYS_SETUID, nobody, 0, 0) //nolint:errcheck // there is nobody to tell
-	for {
-		syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)                             //nolint:errcheck // there is nobody to tell
-		syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&now)), 1) //nolint:errcheck // there is nobody to tell
-		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
-		pid, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
-		if failed == 0 && pid != 0 || int64(now.Sec) > end { //nolint:unconvert // 32 bits elsewhere
-			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) //nolint:errcheck // as above
-		}
-		if failed != 0 { // there is a free place once others are waited for, for which their parent needs a processor
-			pause := syscall.Timespec{Nsec: 1e6}
-			syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0) //nolint:errcheck // as above
-		}
-	}
-}
+// tree is a program that starts chains of processes: each leaves its session, starts the next one, and
+// ends. They run as another user, for 5,000 steps or until the file is removed. $1 is the file: each
+// process writes one byte to it, and holds a lock on it, which is free when none of them is left.
+const tree = `
+exec 9>>"$1" >/dev/null 2>&1
+flock -s 9
+chain='[ -e "$2" -a $3 -gt 0 ] || exit; printf . >&9; sleep 0.03; setsid sh -c "$1" sh "$1" "$2" $(($3 - 1)) &'
+for i in 1 2 3 4; do
+	nice setpriv --reuid 65534 sh -c "$chain" sh "$chain" "$1" 5000 &
+done
+while [ ! -e "$1.end" ]; do sleep 0.01; done`
 
 // forest is a tree as the program of "eldest run".
 type forest struct {
-	t      *testing.T
-	join   string
-	file   *os.File
-	chains string
+	t    *testing.T
+	file *os.File
 }
 
-func newForest(t *testing.T, chains int) forest {
+func newForest(t *testing.T) forest {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root has processes run as another user")
 	}
-	file, err := os.Create(t.TempDir() + "/chains")
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // the other user looks for the file
+	file, err := os.Create(dir + "/chains")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = file.Close() })
-	return forest{t, strings.Join(clitest.Confine(t, mostOfForest), ","), file, strconv.Itoa(chains)}
+	f := forest{t, file}
+	t.Cleanup(func() {
+		_ = os.Remove(file.Name())
+		require.Eventually(t, f.dead, patience, time.Millisecond)
+		_ = file.Close()
+	})
+	return f
 }
 
-func (f forest) program() []string {
-	return []string{"env", asTree + "=1", os.Args[0], f.join, f.file.Name(), f.chains}
+// run starts "eldest run" with the tree, without the right to send signals to processes of other users.
+func (f forest) run(e *etcd, args ...string) *clitest.Process {
+	f.t.Helper()
+	attr := e.attr
+	e = e.changed(func(cmd *exec.Cmd) {
+		attr(cmd)
+		cmd.Path = "/usr/bin/setpriv"
+		cmd.Args = append([]string{"setpriv", "--bounding-set", "-kill"}, cmd.Args...)
+	})
+	return e.run(append(args, "--", "sh", "-c", tree, "sh", f.file.Name())...)
 }
 
-// grows waits until more processes were started than may exist at a time: then some have ended and
-// were waited for.
+// grows waits until the processes of the tree have started others.
 func (f forest) grows() {
 	f.t.Helper()
-	begun := f.length()
-	require.Eventually(f.t, func() bool { return f.length() > begun+mostOfForest+50 }, patience, time.Millisecond, "INVALID: nothing forks")
-}
-
-func (f forest) length() int64 {
-	info, err := f.file.Stat()
-	require.NoError(f.t, err)
-	return info.Size()
+	length := func() int64 {
+		info, err := f.file.Stat()
+		require.NoError(f.t, err)
+		return info.Size()
+	}
+	begun := length()
+	require.Eventually(f.t, func() bool { return length() > begun+20 }, patience, time.Millisecond, "INVALID: nothing forks")
 }
 
 // dead reports whether no process of the tree is left.
@@ -161,10 +91,10 @@ func (f forest) end() { require.NoError(f.t, os.WriteFile(f.file.Name()+".end", 
 // Fails when eldest searches for them without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	t.Parallel()
-	etcd := borrowed(t).with(withoutKill + "=1").changed(clitest.In(t, clitest.BarrenCgroup(t)))
-	f := newForest(t, 1) // one is enough: none can be killed
+	etcd := borrowed(t).changed(clitest.In(t, clitest.BarrenCgroup(t)))
+	f := newForest(t)
 	after := filepath.Join(t.TempDir(), "after")
-	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", "touch " + after, "--"}, f.program()...)...)
+	r := f.run(etcd, "svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", "touch "+after)
 	require.Contains(t, r.Told("notice")["text"], "processes that go on forking may not all be killed")
 	r.Told("started")
 	f.grows()
@@ -207,9 +137,9 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			groups := clitest.Cgroup(t)
-			etcd := borrowed(t).with(withoutKill + "=1").changed(clitest.In(t, groups))
-			f := newForest(t, 32)
-			r := etcd.run(append([]string{"svc", "--ttl", "10s", "--"}, f.program()...)...)
+			etcd := borrowed(t).changed(clitest.In(t, groups))
+			f := newForest(t)
+			r := f.run(etcd, "svc", "--ttl", "6s")
 			_, keeper := program(r)
 			f.grows()
 			require.Len(t, glob(groups+"/eldest-run-*"), 1, "INVALID: no control group")

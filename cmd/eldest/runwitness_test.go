@@ -3,13 +3,11 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -44,12 +42,7 @@ func witness(path, name string, how []string) {
 		os.Exit(99)
 	}
 	// Dozens of witnesses run at a time: each uses little processor time, and so no timer of Go's.
-	// One that is killed in one step with its parent writes less often.
-	every := time.Millisecond
-	if strings.HasSuffix(name, near) {
-		every = 5 * time.Millisecond
-	}
-	fd, line, pause := int(file.Fd()), []byte(name+" "), syscall.NsecToTimespec(every.Nanoseconds())
+	fd, line, pause := int(file.Fd()), []byte(name+" "), syscall.NsecToTimespec(int64(2*time.Millisecond))
 	told := make(chan os.Signal, 10)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
 	if slices.Contains(how, parent) {
@@ -122,16 +115,16 @@ func resigned(r *clitest.Process) {
 const asAlone = "ELDEST_TEST_ALONE"
 
 // alone makes a test run in a process of its own, which is this binary again, and reports whether
-// this is that process: there the test goes on, elsewhere it returns at once. It is for tests that
-// adopt orphans, or kill what they have adopted, which could be the processes of other tests. The
-// process runs beside the other tests. It ends with this one.
+// this is that process: there the test goes on, elsewhere it returns at once. It is for tests that kill
+// all children of their process, which could be the processes of other tests. The process runs beside the
+// other tests. It ends with this one.
 func alone(t *testing.T) (here bool) {
 	t.Helper()
 	if name := os.Getenv(asAlone); name != "" {
 		return name == t.Name() // no other test runs here, or starts a process of its own
 	}
 	t.Parallel()
-	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run="+patternOf(t.Name(), flag.Lookup("test.run").Value.String()))
+	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")
 	cmd.Args[0] = os.Args[0] // a test, and not the command
 	cmd.Env = append(os.Environ(), asAlone+"="+t.Name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -141,50 +134,4 @@ func alone(t *testing.T) (here bool) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "\n--- PASS: "+t.Name()+" ", "it did not run")
 	return false
-}
-
-// patternOf returns the -run pattern of one test and of those of its subtests that a pattern selects.
-func patternOf(name, pattern string) string {
-	var selects []string
-	add := func(alternative string) {
-		first, subtests, some := strings.Cut(alternative, "/")
-		if match, err := regexp.MatchString(first, name); !match || err != nil {
-			return
-		}
-		if some {
-			subtests = "/" + subtests
-		}
-		selects = append(selects, "^"+name+"$"+subtests)
-	}
-	depth, begin := 0, 0 // of brackets, in which | does not divide the pattern; of an alternative
-	for i, r := range pattern {
-		switch r {
-		case '(', '[':
-			depth++
-		case ')', ']':
-			depth--
-		case '|':
-			if depth == 0 {
-				add(pattern[begin:i])
-				begin = i + 1
-			}
-		}
-	}
-	add(pattern[begin:])
-	return strings.Join(selects, "|")
-}
-
-// A process for one test does not run, or start processes for, others.
-//
-// Fails if a part of the pattern that selects other tests is passed on.
-func TestPatternOfOneTest(t *testing.T) {
-	for pattern, want := range map[string]string{
-		"":                               "^TestRunX$",
-		"TestRun":                        "^TestRunX$",
-		"TestRunX$/(a|b)/c":              "^TestRunX$/(a|b)/c",
-		"TestScript/(run|usage)|TestRun": "^TestRunX$",
-		"TestRun/a|TestScript|X/[|]b":    "^TestRunX$/a|^TestRunX$/[|]b",
-	} {
-		require.Equal(t, want, patternOf("TestRunX", pattern), pattern)
-	}
 }

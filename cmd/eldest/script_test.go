@@ -65,8 +65,9 @@ import (
 //	nothing                 etcd has no keys and no leases
 //	etcd WHAT ARG...        do something to etcd, see administration
 //
-// stdout and stderr match what these commands have read. $HOST is the name of the machine, $ESC an
-// escape character, $B a text that is not UTF-8. At the end no process is left.
+// stdout and stderr match what these commands have read. $HOST is the name of the machine, $CACHE the
+// user's cache directory, $ESC an escape character, $B a text that is not UTF-8. At the end no process
+// is left.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	heedHangups(t)
@@ -75,11 +76,13 @@ func TestScript(t *testing.T) {
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output() // for scripts that build
 	require.NoError(t, err)
 	gocache, modules, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			s := &script{borrowed(env.T().(testing.TB)), make(map[string]*clitest.Process)}
-			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host, "GOCACHE="+gocache, "GOMODCACHE="+modules)
+			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host, "CACHE="+cache, "GOCACHE="+gocache, "GOMODCACHE="+modules)
 			env.Values[key{}] = s
 			return nil
 		},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -29,8 +28,7 @@ type tenure struct {
 	exited  bool // its end was reported
 	stopped bool // it was asked to end, because eldest ends
 	drained bool // it was asked to end, because leadership is to be handed over
-	warned  bool // it was asked to end, because the deadline is near
-	// env is what a tenure adds to the environment of its processes.
+	// env is what a tenure adds to the environment of its hooks, and of a program that is not told it.
 	env []string
 	// out is how the tenure ended, if the exit status of the program is not the whole outcome.
 	out *outcome
@@ -42,7 +40,7 @@ type tenure struct {
 	launched <-chan error
 	// extended has a value after a renewal or a heartbeat.
 	extended chan struct{}
-	checks   sync.WaitGroup // of --health
+	unwell   bool // the latest --health has failed
 }
 
 func newTenure(o *round, j *job.Job) *tenure {
@@ -90,11 +88,10 @@ func (t *tenure) end() {
 		}
 		t.launched = nil
 	}
-	t.checks.Wait()
 }
 
 // serve runs --on-win and then the program, each as soon as enough time is left in the lease, until
-// the tenure is over. A program that runs already is told that it leads.
+// the tenure is over. A program of --standby is told that it leads.
 func (t *tenure) serve(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil && t.running:
@@ -125,18 +122,20 @@ func (t *tenure) serve(ctx context.Context) {
 			return
 		}
 	}
-	if !t.launch(ctx, func() []string { return []string{ofToken(t.token), untilWhen(t.remaining)} }) {
+	if !t.launch(ctx, func() []string {
+		if t.env = []string{ofToken(t.token), untilWhen(t.remaining)}; t.standby {
+			return statusEnv() // it is told both
+		}
+		return t.env
+	}) {
 		return
 	}
-	t.setIdle(false)
-	switch {
-	case !t.running:
+	t.ask(t)
+	if !t.running {
 		t.started()
-	case !t.stopping() && t.leadership.Err() == nil:
-		t.tellLeading()
 	}
-	if t.health != "" {
-		t.checks.Go(t.checkHealth)
+	if t.standby && !t.stopping() && t.leadership.Err() == nil {
+		t.tellLeading()
 	}
 	await[struct{}](ctx, t, nil)
 }
@@ -160,9 +159,9 @@ func (t *tenure) stopWaiting(ctx context.Context) {
 // run. env returns what the environment of the program has beside that of the round.
 func (t *tenure) launch(ctx context.Context, env func() []string) bool {
 	for t.room(ctx) {
-		t.env = env()
+		added := env()
 		t.tellDeadline() // the one of the tenure can be before that of the wait
-		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
+		t.launched, t.late = t.job.Launch(added...), time.After(startPatience)
 		err, ok := await(ctx, t, t.launched)
 		if !ok {
 			return false
@@ -217,7 +216,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 			t.out = &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
 			return v, false
 		case <-t.warning:
-			t.warning, t.warned = nil, true
+			t.warning = nil
 			t.events.tell(event{Event: "stopping", Cause: connect.Because(t.whyWarned())})
 		case <-t.ending:
 			t.ending, t.stopped = nil, true
@@ -256,57 +255,36 @@ func (t *tenure) stop(sig syscall.Signal) bool {
 func (t *tenure) started() {
 	t.running = true
 	t.noteUngrouped(t.job)
-	t.signals.program.Store(!t.over())
+	t.signals.program.Store(!closed(t.job.Over()))
 	t.events.tell(event{Event: "started", PID: t.job.Pid()})
 }
 
 // stopping reports whether the program has been asked to end.
-func (t *tenure) stopping() bool {
-	select {
-	case <-t.job.Warned():
-		return true
-	default:
-		return t.stopped || t.drained
-	}
-}
+func (t *tenure) stopping() bool { return t.stopped || t.drained || closed(t.job.Warned()) }
 
-func (t *tenure) over() bool {
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-t.job.Over():
+	case <-c:
 		return true
 	default:
 		return false
 	}
 }
 
-// checkHealth runs --health again and again, until the program is over. Each success is a beat of the
-// liveness probe. Without beats the session stops renewing and the lease expires: a program that
-// hangs does not keep other candidates from leading.
-func (t *tenure) checkHealth() {
-	env := slices.Concat(t.env, []string{fmt.Sprintf("%s=%d", envPID, t.job.Pid())})
-	ticker := time.NewTicker(t.healthEvery)
-	defer ticker.Stop()
-	for well := true; ; {
-		select {
-		case <-t.job.Over():
-			return
-		case <-ticker.C:
-		}
-		result := <-t.job.Run(health, env...)
-		failure := result.Failure()
-		if failure == nil {
-			t.pulse.Alive()
-		}
-		if t.over() || errors.Is(failure, job.ErrOver) || well == (failure == nil) {
-			continue // a check during the end of the program means nothing, and only changes are reported
-		}
-		well = failure == nil
+// healthy runs --health, and reports whether it succeeded.
+func (t *tenure) healthy() bool {
+	result := <-t.job.Run(health, append(slices.Clone(t.env), fmt.Sprintf("%s=%d", envPID, t.job.Pid()))...)
+	failure := result.Failure()
+	// A check during the end of the program means nothing, and only changes are reported.
+	if unwell := failure != nil; unwell != t.unwell && !closed(t.job.Over()) && !errors.Is(failure, job.ErrOver) {
+		t.unwell = unwell
 		e := event{Event: "healthy"}
-		if !well {
+		if unwell {
 			e.Event, e.Cause = "unhealthy", failure.Error()
 		}
 		t.events.tell(e)
 	}
+	return failure == nil
 }
 
 // renewed is called after each renewal and heartbeat.
@@ -353,7 +331,7 @@ func (t *tenure) room(ctx context.Context) bool {
 		if !told {
 			t.events.tell(event{
 				Event: "delayed", RemainingMS: new(t.remaining().Milliseconds()),
-				Cause: "the lease must be renewed first: a program that is started now would have to end at once",
+				Cause: "the lease must be renewed first: a program started now would have to end at once",
 			})
 		}
 		if _, ok := await(ctx, t, t.extended); !ok {
@@ -424,11 +402,6 @@ func (t *tenure) tellExited() {
 func (t *tenure) judge() outcome {
 	t.tellExited()
 	end := t.job.End()
-	select {
-	case <-t.warning: // await may not have received it
-		t.warned = true
-	default:
-	}
 	out := outcome{ran: t.running, exit: end.Status, err: t.lost}
 	if t.leadership != nil {
 		out.err = t.leadership.Err()
@@ -436,7 +409,7 @@ func (t *tenure) judge() outcome {
 	if t.handsOver() {
 		// This is not a loss, whatever has happened to the lease since: the tenure was already over.
 		out.err, out.drained = nil, out.err
-	} else if out.err == nil && t.warned {
+	} else if out.err == nil && closed(t.job.Warned()) {
 		if out.err = t.whyWarned(); !errors.Is(out.err, eldest.ErrSuspended) {
 			// The tenure is lost, although the deadline is still ahead: metrics and events must
 			// report it as lost.

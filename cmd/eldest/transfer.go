@@ -111,53 +111,43 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.conn.Resolve(cmd); err != nil {
 		return err
 	}
-	report := handover{Election: name, Target: f.to, Order: options.Order.String(), DryRun: f.dryRun, Back: []member{}}
-	planned, err := f.carryOut(cmd.Context(), &report, options)
+	report := handover{Election: name, Target: f.to, Order: options.Order.String(), DryRun: f.dryRun}
+	result, err := f.carryOut(cmd.Context(), &report, options)
 	if refusal, ok := errors.AsType[*transfer.Refusal](err); ok && refusal.Reason == transfer.AlreadyLeads {
-		err, report.AlreadyLed, report.Done = nil, true, true
+		err, report.AlreadyLed = nil, true
 	}
-	report.ended(err)
-	if planned || report.AlreadyLed || cli.WantsJSON(cmd) {
-		if err := show(cmd, report, report.text); err != nil {
-			return err
-		}
+	report.fill(result, err)
+	if err := show(cmd, report, report.text); err != nil {
+		return err
 	}
 	return f.explain(cmd.Context(), name, err)
 }
 
 // carryOut makes the plan, within --command-timeout, and hands leadership over unless --dry-run is
-// given. planned is true if there was a plan.
-func (f *transferFlags) carryOut(ctx context.Context, report *handover, options transfer.Options) (planned bool, err error) {
+// given.
+func (f *transferFlags) carryOut(ctx context.Context, report *handover, options transfer.Options) (result transfer.Result, err error) {
 	once, cancel := context.WithTimeout(ctx, f.conn.CommandTimeout)
 	defer cancel()
 	client, err := f.conn.Dial(once)
 	if err != nil {
-		return false, err
+		return result, err
 	}
 	defer func() { _ = client.Close() }()
 	queue, err := transfer.Survey(once, client, report.Election)
 	if err != nil {
-		return false, err
+		return result, err
 	}
 	for _, m := range queue.Members {
 		if operate.Names(f.to, m.Candidate, f.conn.Namespace) {
 			report.Target = m.Key
 		}
 	}
-	plan, err := queue.Plan(report.Target, options)
-	report.takePlan(plan)
-	if err != nil || f.dryRun {
-		return err == nil, err
+	if result.Plan, err = queue.Plan(report.Target, options); err != nil || f.dryRun {
+		return result, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, operate.Limit(plan, options, f.conn.CommandTimeout))
+	bounded, cancel := context.WithTimeout(ctx, operate.Limit(result.Plan, options, f.conn.CommandTimeout))
 	defer cancel()
-	result, err := transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
-	report.takePlan(result.Plan) // the plan that was carried out is a newer one
-	for _, m := range result.Moved {
-		report.Moved = append(report.Moved, member{Key: m.Candidate.Key, Token: m.Candidate.Token, NewToken: m.Token})
-	}
-	report.Drained, report.NowLeads, report.Done = result.Drained, memberOf(result.Leader), err == nil
-	return result.Plan.Target.Token != 0, err
+	return transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
 }
 
 // explain turns the outcome of a transfer into the error of the command, with advice.
@@ -195,7 +185,6 @@ type member struct {
 	Token eldest.Token `json:"token"`
 	// NewToken is its token after it has requeued.
 	NewToken eldest.Token `json:"new_token,omitempty"`
-	value    []byte
 }
 
 // handover is what "eldest transfer" reports. It is the object of --json.
@@ -223,39 +212,37 @@ type handover struct {
 	Reason string   `json:"reason,omitempty"`
 	Who    []member `json:"who,omitempty"`
 
-	target *member
+	plan transfer.Plan
 }
 
-// memberOf returns nil for the zero candidate.
-func memberOf(c eldest.Candidate) *member {
-	if c.Token == 0 {
-		return nil
-	}
-	return &membersOf([]eldest.Candidate{c})[0]
-}
-
-func membersOf(candidates []eldest.Candidate) []member {
-	all := make([]member, len(candidates)) // never null
+// members are never null in JSON.
+func members(candidates ...eldest.Candidate) []member {
+	all := make([]member, len(candidates))
 	for i, c := range candidates {
-		all[i] = member{Key: c.Key, Token: c.Token, value: c.Value}
+		all[i] = member{Key: c.Key, Token: c.Token}
 	}
 	return all
 }
 
-// takePlan records what is to be done.
-func (h *handover) takePlan(p transfer.Plan) {
-	h.Leader, h.target = memberOf(p.Leader), memberOf(p.Target)
-	h.Back, h.Overtaken, h.Foreign = membersOf(p.Back), membersOf(p.Overtaken), p.Foreign
-}
-
-// ended records why the transfer was not done; nil records nothing.
-func (h *handover) ended(err error) {
-	if err == nil {
+// fill records the plan, what was done, and why no more was done.
+func (h *handover) fill(result transfer.Result, err error) {
+	h.plan = result.Plan
+	h.Back, h.Overtaken, h.Foreign = members(h.plan.Back...), members(h.plan.Overtaken...), h.plan.Foreign
+	if h.plan.Leader.Token != 0 {
+		h.Leader = &members(h.plan.Leader)[0]
+	}
+	for _, m := range result.Moved {
+		h.Moved = append(h.Moved, member{Key: m.Candidate.Key, Token: m.Candidate.Token, NewToken: m.Token})
+	}
+	if h.Drained = result.Drained; result.Leader.Token != 0 {
+		h.NowLeads = &members(result.Leader)[0]
+	}
+	if h.Done = err == nil && (!h.DryRun || h.AlreadyLed); err == nil {
 		return
 	}
 	h.Error = connect.Because(err)
 	if refusal, ok := errors.AsType[*transfer.Refusal](err); ok {
-		h.Reason, h.Who = string(refusal.Reason), membersOf(refusal.Who)
+		h.Reason, h.Who = string(refusal.Reason), members(refusal.Who...)
 	}
 }
 
@@ -264,6 +251,7 @@ func (h *handover) text(w io.Writer) {
 	switch {
 	case h.AlreadyLed:
 		_, _ = fmt.Fprintf(w, "%s leads already\n", cli.Printable(h.Target))
+	case h.DryRun && h.Error != "":
 	case h.DryRun:
 		_, _ = fmt.Fprintf(w, "This would hand %s to %s:\n", cli.Printable(h.Election), cli.Printable(h.Target))
 		h.table(w)
@@ -282,14 +270,16 @@ func (h *handover) text(w io.Writer) {
 
 // table lists what each candidate is to do, in order.
 func (h *handover) table(w io.Writer) {
-	row := func(what string, m member) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(m.Key), m.Token, operate.ShownValue(m.value))
-	}
 	rows := []string{"WHAT\tKEY\tTOKEN\tVALUE"}
-	for _, m := range h.Back {
-		rows = append(rows, row("requeues", m))
+	add := func(what string, candidates ...eldest.Candidate) {
+		for _, c := range candidates {
+			rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(c.Key), c.Token, operate.ShownValue(c.Value)))
+		}
 	}
-	table(w, append(rows, row("drains", *h.Leader), row("leads", *h.target))...)
+	add("requeues", h.plan.Back...)
+	add("drains", h.plan.Leader)
+	add("leads", h.plan.Target)
+	table(w, rows...)
 	listed := func(what string, keys []string) {
 		for i, key := range keys {
 			keys[i] = cli.Printable(key)
@@ -299,8 +289,8 @@ func (h *handover) table(w io.Writer) {
 		}
 	}
 	var overtaken []string
-	for _, m := range h.Overtaken {
-		overtaken = append(overtaken, m.Key)
+	for _, c := range h.plan.Overtaken {
+		overtaken = append(overtaken, c.Key)
 	}
 	listed("These would then be in front of the candidates that requeue", overtaken)
 	listed("Keys that belong to no candidate, and may block programs that use etcd's own package", h.Foreign)

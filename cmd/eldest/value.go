@@ -16,14 +16,9 @@ type candidateJSON struct {
 	Lease       string       `json:"lease"`
 	Token       eldest.Token `json:"token"`
 	ModRevision int64        `json:"mod_revision"`
-	valueJSON
-}
-
-// valueJSON is a value in JSON. A value can be any bytes; JSON has only text.
-type valueJSON struct {
-	// Value is the text; if the value is not UTF-8, the part of it that can be shown.
-	Value string `json:"value"`
-	// Base64 is the exact value, if Value is not.
+	// Value is the text; if the value is not UTF-8, the part of it that can be shown. Base64 is the exact
+	// value, if Value is not.
+	Value  string `json:"value"`
 	Base64 string `json:"value_base64,omitempty"`
 	// Node, Address, Instance and Priority are what a node of a service writes about itself in the
 	// value; empty or 0 if it does not, and for all other values.
@@ -34,18 +29,11 @@ type valueJSON struct {
 }
 
 func candidateForJSON(c eldest.Candidate) candidateJSON {
-	return candidateJSON{
-		Key: c.Key, Lease: hexLease(c.Lease), Token: c.Token, ModRevision: c.ModRevision,
-		valueJSON: valueForJSON(c.Value),
+	v := candidateJSON{Key: c.Key, Lease: hexLease(c.Lease), Token: c.Token, ModRevision: c.ModRevision, Value: string(c.Value)}
+	if !utf8.Valid(c.Value) {
+		v.Base64 = base64.StdEncoding.EncodeToString(c.Value)
 	}
-}
-
-func valueForJSON(value []byte) valueJSON {
-	v := valueJSON{Value: string(value)}
-	if !utf8.Valid(value) {
-		v.Base64 = base64.StdEncoding.EncodeToString(value)
-	}
-	if node, ok := operate.NodeOf(value); ok {
+	if node, ok := operate.NodeOf(c.Value); ok {
 		v.Node, v.Address, v.Instance, v.Priority = node.NodeID, node.Address, node.Instance, node.Priority
 	}
 	return v

@@ -45,7 +45,7 @@ func TestShownValue(t *testing.T) {
 		"\n " + strings.Repeat("x", 32): `"\n ` + strings.Repeat("x", 32) + `"`, // a text whose length says that it is a name
 	} {
 		require.Equal(t, want, operate.ShownValue([]byte(value)), "%q", value)
-		json := valueForJSON([]byte(value))
+		json := candidateForJSON(eldest.Candidate{Value: []byte(value)})
 		require.Equal(t, value, json.Value)
 		require.Equal(t, strings.HasPrefix(want, "node ") && want != value, json.Node != "", "%q", value)
 	}

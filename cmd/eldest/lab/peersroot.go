@@ -43,14 +43,20 @@ func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), mai
 		},
 	})
 	etcd := &cobra.Command{Use: "etcd", Short: "Run etcd"}
-	etcd.AddCommand(&cobra.Command{
+	etcd.AddCommand(NewMemberCmd())
+	root.AddCommand(group, etcd)
+	return root
+}
+
+// NewMemberCmd returns the hidden command "etcd member": programs use it to start members one by one and to
+// control them over stdin and stdout, see package memberproc.
+func NewMemberCmd() *cobra.Command {
+	return &cobra.Command{
 		Use: "member FILE", Short: "Run one member, controlled by stdin and stdout", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return memberproc.Run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
-	})
-	root.AddCommand(group, etcd)
-	return root
+	}
 }
 
 // measurePeers measures. However it ends, it reports what was measured until then and stops everything

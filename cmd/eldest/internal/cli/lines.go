@@ -24,9 +24,9 @@ type Lines struct {
 // PendingLines is how many lines wait for a reader before more are dropped.
 const PendingLines = 1000
 
-// WriteLines starts to write to out: each line in one piece and at once. dropped is called with the
-// number of dropped lines, failed for each line that could not be written; both on that goroutine.
-func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
+// WriteLines starts to write to out: each line in one piece and at once. dropped is called with a
+// message if lines were dropped, failed for each line that could not be written; both on that goroutine.
+func WriteLines(out io.Writer, dropped func(message string), failed func(error)) *Lines {
 	l := &Lines{waiting: make(chan string, PendingLines), written: make(chan struct{})}
 	go func() {
 		defer close(l.written)
@@ -39,7 +39,7 @@ func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 			l.missed = 0
 			l.mu.Unlock()
 			if n > 0 {
-				dropped(n)
+				dropped(fmt.Sprintf("%d lines were dropped, because they were not read in time", n))
 			}
 		}
 	}()
@@ -86,9 +86,7 @@ type Notices struct {
 // NewNotices begins to write the notices of a command. The caller closes them.
 func NewNotices(cmd *cobra.Command) *Notices {
 	n, out := &Notices{path: cmd.CommandPath()}, cmd.ErrOrStderr()
-	n.Lines = WriteLines(out, func(missed int) {
-		_, _ = io.WriteString(out, NoticeLine(n.path, DroppedLines(missed)))
-	}, func(error) {})
+	n.Lines = WriteLines(out, func(text string) { _, _ = io.WriteString(out, NoticeLine(n.path, text)) }, func(error) {})
 	return n
 }
 
@@ -97,11 +95,6 @@ func (n *Notices) Say(text string) { n.Write(NoticeLine(n.path, text)) }
 
 // NoticeLine renders a message beside the output of a command; path is how the command is called.
 func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
-
-// DroppedLines is the message that n lines were dropped.
-func DroppedLines(n int) string {
-	return fmt.Sprintf("%d lines were dropped, because they were not read in time", n)
-}
 
 // ToStderr returns a function that writes messages, for commands that no other process waits for.
 func ToStderr(cmd *cobra.Command) func(string) {

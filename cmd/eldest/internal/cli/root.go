@@ -48,28 +48,12 @@ error, exit_code and, where there is one, advice.`,
 		// request would hide the reason.
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
 	}
 	root.Version = Version()
 	root.SetVersionTemplate("eldest {{.Version}}\n")
-	root.SuggestionsMinimumDistance = 2
 	root.PersistentFlags().Bool("json", false, "write JSON to stdout; a failure is an object on stderr (see eldest --help)")
 	root.AddGroup(groups...)
 	root.SetHelpCommandGroupID(string(About))
 	root.SetCompletionCommandGroupID(string(About))
 	return root
-}
-
-// unknownCommand returns an error of usage that suggests a similar command.
-func unknownCommand(cmd *cobra.Command, name string) error {
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return Usagef("unknown command %q; did you mean %q?", name, near[0])
-	}
-	return Usagef("unknown command %q", name)
 }

@@ -5,8 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -82,59 +80,6 @@ func cgroup(t testing.TB) (dir string, err error) {
 		remove(t, dir)
 	})
 	return dir, nil
-}
-
-// Confine makes control groups of version 1, which exist beside that of Enter. No more than the given
-// number of processes run in them at a time, on a tenth of one processor, so that other tests can run
-// beside them. It returns the files to which a process writes "0" to enter them. At the end of the
-// test the processes in them are killed. The test is skipped if that is not allowed.
-func Confine(t testing.TB, processes int) (join []string) {
-	t.Helper()
-	cpu, pids := limited(t, "cpu"), limited(t, "pids")
-	put(t, cpu, "cpu.cfs_quota_us", "10000")
-	put(t, pids, "pids.max", strconv.Itoa(processes))
-	join = []string{filepath.Join(pids, "cgroup.procs"), filepath.Join(cpu, "cgroup.procs")}
-	t.Cleanup(func() {
-		put(t, pids, "pids.max", "0") // no process can fork any more
-		assert.Eventually(t, func() bool {
-			left := Confined(t, join)
-			for _, pid := range left {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			return len(left) == 0
-		}, Patience, time.Millisecond)
-	})
-	return join
-}
-
-// Confined returns the processes in the control groups of Confine.
-func Confined(t testing.TB, join []string) (pids []int) {
-	left, err := os.ReadFile(join[0])
-	assert.NoError(t, err)
-	for word := range strings.FieldsSeq(string(left)) {
-		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// limited makes a control group of a controller of version 1, until the end of the test.
-func limited(t testing.TB, controller string) (dir string) {
-	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	require.NoError(t, err)
-	for line := range strings.Lines(string(mounts)) { // device, where, type, options, ...
-		words := strings.Fields(line)
-		if words[2] == "cgroup" && slices.Contains(strings.Split(words[3], ","), controller) {
-			dir, err = os.MkdirTemp(words[1], "eldest-test-")
-		}
-	}
-	if err != nil || dir == "" {
-		t.Skipf("no control group can be made that limits %s: %v", controller, err)
-	}
-	t.Cleanup(func() { remove(t, dir) })
-	return dir
 }
 
 // remove removes a control group, with those below it, once nothing in it runs any more.

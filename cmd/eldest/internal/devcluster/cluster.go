@@ -7,23 +7,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"time"
 )
 
-// Defaults of a Config. The timeouts are short because on one machine nothing
-// but the scheduler can be late; they allow leases of one second.
+// The defaults of a Config. They are short because on one machine nothing but the scheduler can be
+// late, and allow leases of one second.
 const (
-	DefaultHeartbeat = 20 * time.Millisecond
-	DefaultElection  = 200 * time.Millisecond
+	DefaultHeartbeatMS = 20
+	DefaultElectionMS  = 200
 )
 
 // StartTimeout bounds the start of a development cluster: it takes a tenth of a second, and half a
 // minute on an overloaded machine.
 const StartTimeout = 30 * time.Second
 
-// ErrInvalid is returned by Start for an invalid Config.
+// ErrInvalid is returned by Start for an invalid Config. The error names the flags of "eldest etcd".
 var ErrInvalid = errors.New("invalid cluster")
 
 // Config specifies the cluster to start. The zero value is one member with its data in a temporary
@@ -33,11 +32,10 @@ type Config struct {
 	Members int
 	// Dir keeps the data. "" is a temporary directory that Close removes.
 	Dir string
-	// Heartbeat and Election are etcd's timeouts; 0 means the defaults above.
-	// Invariant: Election >= 5 x Heartbeat (etcd refuses less).
-	Heartbeat, Election time.Duration
-	// ClientPorts fixes the first members' client ports; the others are free
-	// ones.
+	// HeartbeatMS and ElectionMS are etcd's timeouts in milliseconds; 0 means the defaults above.
+	// Invariant: ElectionMS >= 5 x HeartbeatMS (etcd refuses less).
+	HeartbeatMS, ElectionMS int
+	// ClientPorts fixes the first members' client ports; the others are free ones.
 	ClientPorts []int
 	// Log receives the members' logs as JSON lines; nil discards them.
 	Log io.Writer
@@ -54,85 +52,91 @@ type Info struct {
 
 // Cluster is a running cluster. Its methods may be called from many goroutines.
 type Cluster struct {
+	Members []Info // in order
+
 	dir     string
 	remove  bool // dir is ours
-	members []*Member
-	infos   []Info
-	closing sync.Once
+	servers []*Member
 }
 
 // Start starts a cluster and blocks until all its members serve requests or ctx ends. On an error
 // nothing is left running. Once it has returned, ctx has no effect. The caller must Close the
 // cluster.
-func Start(ctx context.Context, cfg Config) (*Cluster, error) {
-	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
-	cfg.Election = cmp.Or(cfg.Election, max(DefaultElection, 5*cfg.Heartbeat))
-	if cfg.Election < 5*cfg.Heartbeat {
-		return nil, fmt.Errorf("%w: the election timeout %v is less than five heartbeats of %v", ErrInvalid, cfg.Election, cfg.Heartbeat)
+func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
+	cfg.HeartbeatMS, cfg.ElectionMS = cmp.Or(cfg.HeartbeatMS, DefaultHeartbeatMS), cmp.Or(cfg.ElectionMS, DefaultElectionMS)
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
-
-	c := &Cluster{dir: cfg.Dir}
-	if c.dir == "" {
-		dir, err := os.MkdirTemp("", "eldest-etcd-")
-		if err != nil {
+	c = &Cluster{dir: cfg.Dir, remove: cfg.Dir == ""}
+	if c.remove {
+		if c.dir, err = os.MkdirTemp("", "eldest-etcd-"); err != nil {
 			return nil, err
 		}
-		c.dir, c.remove = dir, true
 	}
+	if err := c.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// check refuses what is invalid in every directory.
+func (cfg Config) check() error {
+	if cfg.ElectionMS < 5*cfg.HeartbeatMS {
+		return fmt.Errorf("%w: --election %d is less than five times --heartbeat %d", ErrInvalid, cfg.ElectionMS, cfg.HeartbeatMS)
+	}
+	for _, port := range cfg.ClientPorts {
+		if port < 1 || port > 65535 {
+			return fmt.Errorf("%w: --client-port %d: want 1 to 65535", ErrInvalid, port)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) start(ctx context.Context, cfg Config) error {
 	lay, err := openLayout(c.dir, cfg)
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return err
 	}
 	for _, cfg := range lay.configs(c.dir, cfg, c.remove) {
 		m, err := StartMember(cfg)
 		if err != nil {
-			return nil, errors.Join(err, c.Close())
+			return err
 		}
-		c.members = append(c.members, m)
-		c.infos = append(c.infos, Info{
+		c.servers = append(c.servers, m)
+		c.Members = append(c.Members, Info{
 			Name: cfg.Name, ID: m.ID(), ClientURL: cfg.ListenClientUrls[0].String(), PeerURL: cfg.ListenPeerUrls[0].String(), DataDir: cfg.Dir,
 		})
 	}
-	for i, m := range c.members {
+	for i, m := range c.servers {
 		if err := m.Ready(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("member %s: %w", c.infos[i].Name, err), c.Close())
+			return fmt.Errorf("member %s: %w", c.Members[i].Name, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // Endpoints are the client URLs of all members, in order.
 func (c *Cluster) Endpoints() []string {
 	var eps []string
-	for _, m := range c.infos {
+	for _, m := range c.Members {
 		eps = append(eps, m.ClientURL)
 	}
 	return eps
 }
 
-// Members describes the members, in order.
-func (c *Cluster) Members() []Info { return slices.Clone(c.infos) }
-
-// Close stops all members, waits for them and removes the data directory if it was a temporary one. A
-// second Close does nothing.
-func (c *Cluster) Close() (err error) {
-	c.closing.Do(func() {
-		// All servers are stopped first, and then their listeners: a listener waits a second for the
-		// streams of members that are still running.
-		each(c.members, func(m *Member) { m.etcd.Server.HardStop() })
-		each(c.members, (*Member).Stop)
-		if c.remove {
-			err = os.RemoveAll(c.dir)
+// Close stops all members, waits for them and removes the data directory if it was a temporary one.
+func (c *Cluster) Close() error {
+	// All servers are stopped first, and then their listeners: a listener waits a second for the
+	// streams of members that are still running.
+	for _, stop := range []func(*Member){func(m *Member) { m.etcd.Server.HardStop() }, (*Member).Stop} {
+		var all sync.WaitGroup
+		for _, m := range c.servers {
+			all.Go(func() { stop(m) })
 		}
-	})
-	return err
-}
-
-// each runs f for all members concurrently and waits.
-func each(members []*Member, f func(*Member)) {
-	var wg sync.WaitGroup
-	for _, m := range members {
-		wg.Go(func() { f(m) })
+		all.Wait()
 	}
-	wg.Wait()
+	if c.remove {
+		return os.RemoveAll(c.dir)
+	}
+	return nil
 }

@@ -105,7 +105,7 @@ func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config 
 		ec.Name, ec.Dir, ec.InitialClusterToken = m.Name, filepath.Join(dir, m.Name), l.Token
 		ec.ListenClientUrls, ec.AdvertiseClientUrls = client, client
 		ec.ListenPeerUrls, ec.AdvertisePeerUrls = peer, peer
-		ec.TickMs, ec.ElectionMs = uint(max(1, cfg.Heartbeat.Milliseconds())), uint(max(1, cfg.Election.Milliseconds()))
+		ec.TickMs, ec.ElectionMs = uint(cfg.HeartbeatMS), uint(cfg.ElectionMS)
 		ec.UnsafeNoFsync = temporary
 		ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(cfg.Log).Named(m.Name))
 		configs[i] = ec

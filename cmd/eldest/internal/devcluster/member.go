@@ -47,10 +47,9 @@ func (m *Member) ID() string { return fmt.Sprintf("%x", uint64(m.etcd.Server.Mem
 func (m *Member) Done() <-chan struct{} { return m.etcd.Server.StopNotify() }
 
 // Stop ends the member at once and waits for it: connections are reset, not drained, and leadership
-// is not transferred first. A development cluster stops all its members together, so no member is
-// left to which it could be transferred, and each watch that is open would delay the shutdown for
-// seconds. On a busy machine a watch sometimes does so anyway, for 5 s and two election timeouts at
-// most: etcd's server then waits for the watch before it is notified of its own end.
+// is not transferred first, because each open watch would delay that for seconds. On a busy machine a
+// watch sometimes delays the end anyway, for 5 s and two election timeouts at most: etcd's server then
+// waits for the watch before it is notified of its own end.
 func (m *Member) Stop() {
 	m.etcd.Server.HardStop()
 	m.etcd.Close()

@@ -11,10 +11,9 @@ import (
 // that a leader may need.
 const limit = 32
 
-// moment is how long a connection exists, at least, before it is closed for another one. It bounds
-// how many are accepted in a second. Without it, clients that reconnect as soon as their connection
-// is closed would have others closed before the server has read their requests. With it, the kernel's
-// queue of connections, usually 4096, is accepted in about a second.
+// moment is how long a connection exists, at least, before it is closed for another one: clients that
+// reconnect at once must not have others closed before the server has read their requests. The
+// kernel's queue of connections, usually 4096, is accepted in about a second.
 const moment = 5 * time.Millisecond
 
 // connections are those of a server. A new one is always accepted: when there are too many, another
@@ -79,8 +78,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 
 // least is the connection to close for a new one, if limit are open: the one that has had no request
 // for the longest time. If more than half of them have a request, it is the one whose request takes
-// the longest: a client that does not read its answer is as idle as any other, and must not leave
-// only one place to all others.
+// the longest: a client that does not read its answer is as idle as any other.
 func (c *connections) least() (least net.Conn) {
 	active := 0
 	for _, u := range c.open {

@@ -13,21 +13,17 @@
 // # Health
 //
 // A leader is healthy, and so is a follower, whose work is to wait. A participant whose renewals fail
-// is healthy for as long as its lease is certain, because nothing is lost yet and no action on the
-// process would help. It is in trouble when it has had no living session for longer than the grace:
-// then it neither leads nor is queued, because etcd cannot be reached, etcd refuses, or the process
-// hangs. The answer has the reason. A restart of a process that is in trouble costs nothing, because
-// it holds nothing; but while etcd cannot be reached it does not help, either.
+// is healthy for as long as its lease is certain. It is in trouble when it has had no living session
+// for longer than the grace: then it neither leads nor is queued, because etcd cannot be reached, etcd
+// refuses, or the process hangs. The answer has the reason. A restart costs nothing then; but while
+// etcd cannot be reached it does not help, either.
 //
 // # Connections
 //
 // At most 32 connections are open at a time, and a new one is always accepted: another one is closed
-// for it. That is the one without a request for the longest time or, if more than half of them have a
-// request, the one whose request takes the longest. So a liveness probe is answered even when clients
-// hold many connections.
+// for it. So a liveness probe is answered even when clients hold many connections.
 //
-// Not guaranteed: that a request is answered while clients open thousands of connections a
-// second.
+// Not guaranteed: that a request is answered while clients open thousands of connections a second.
 //
 // # Addresses
 //

@@ -86,9 +86,8 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// gathering bounds the requests for /metrics that are carried out at a time: a request whose
-// connection was closed goes on until it writes its answer. It is more than the number of
-// connections, so that such requests do not cause the next one to be refused.
+// gathering bounds the requests for /metrics that are carried out at a time. It is more than the
+// number of connections, because a request whose connection was closed goes on until it answers.
 const gathering = 2 * limit
 
 // Serve begins to serve on a listener, which Close closes. It is called once at most.

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group (version 2) in which the keeper starts processes. All processes that
-// these start are in it, too, and one write kills all of them, including those that fork and those
-// that run as another user. Owner and keeper each have it open, so that neither needs the other, or a
-// free file descriptor, to kill. A nil cgroup is empty.
+// cgroup is a control group (version 2) in which the keeper starts processes. Owner and keeper each
+// have it open, so that neither needs the other, or a free file descriptor, to kill. A nil cgroup is
+// empty.
 type cgroup struct {
 	path              string
 	dir, kill, events int // file descriptors

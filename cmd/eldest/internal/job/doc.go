@@ -16,17 +16,15 @@
 //
 // # Everything below
 //
-// On Linux the owner makes a control group (cgroup version 2) below its own, and the keeper starts
-// the program and hooks in it. Both have its cgroup.kill open, and kill every process in it with one
+// On Linux the owner makes a control group (cgroup version 2) below its own, in which the keeper
+// starts the program and hooks. Both have its cgroup.kill open, and kill every process in it with one
 // write, however fast it forks and as whichever user it runs. The last of the two to end removes the
-// group. Each has a lock on it, by which other processes see that it is in use. If no control group
-// can be made, or no process can be started in it, Ungrouped returns the reason.
+// group. Ungrouped returns why there is none, or why no process can be started in it.
 //
 // Children of the program that left its process group (setsid) and are in no such control group are
-// found as well: on Linux the keeper and the owner adopt the orphans among their descendants. What is
-// left after the program's end becomes their child and is killed, until there is no child any more. A
-// tree of processes that goes on forking may be faster. Each of the two gives up 10 s after the first
-// SIGKILL; Left names what is left then.
+// found as well: on Linux the keeper and the owner adopt the orphans among their descendants, and kill
+// them until there is no child any more. A tree of processes that goes on forking may be faster. Each
+// of the two gives up 10 s after the first SIGKILL; Left names what is left then.
 //
 // # Process IDs
 //
@@ -42,9 +40,8 @@
 //
 // The death of any process when two of the three fail at the same time: keeper and owner are stopped,
 // or the keeper is killed and the owner is stopped. If both are killed, the program dies but its
-// children do not, and the control group stays; the next Start below the same control group removes
-// it, if it is empty by then. The death of a process that the kernel cannot kill now (it waits for a
-// disk or network file system), or whose machine is suspended. Without a control group, the death of
-// a process that runs as another user, or of a whole tree that goes on forking. On systems other than
-// Linux there is no death signal and no adoption: see Promises.
+// children do not. The death of a process that the kernel cannot kill now (it waits for a disk or
+// network file system), or whose machine is suspended. Without a control group, the death of a process
+// that runs as another user, or of a whole tree that goes on forking. On systems other than Linux there
+// is no death signal and no adoption: see Promises.
 package job

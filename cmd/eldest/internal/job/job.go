@@ -28,7 +28,7 @@ type Job struct {
 	messages *messages // nil without Spec.Messages
 	// before are the children that this process had already; they do not belong to the job.
 	before []int
-	// watching waits for the program's end; Close waits for it.
+	// watching has the goroutines that Close waits for.
 	watching sync.WaitGroup
 
 	mu sync.Mutex
@@ -44,8 +44,8 @@ type Job struct {
 	hooked   chan HookResult
 	end      End // valid once over is closed
 	// buried is true if another process may have the keeper's process ID, dismissed if the keeper was
-	// killed from here.
-	closing, buried, dismissed bool
+	// killed from here, killing if all that runs is killed from here.
+	closing, buried, dismissed, killing bool
 
 	warned chan struct{} // closed when the deadline is near
 	over   chan struct{} // closed when nothing runs any more and nothing will, except what is left
@@ -55,8 +55,8 @@ type Job struct {
 // ErrKeeper is returned if the keeper has ended, or does not respond.
 var ErrKeeper = errors.New("the keeper of the program has ended")
 
-// ErrLate is returned by Launch if the deadline that the keeper had was too near, or over. Nothing
-// was started, and Launch may be called again.
+// ErrLate is returned by Launch if the keeper's deadline was too near, or over. Nothing was started,
+// and Launch may be called again.
 var ErrLate = errors.New("the lease is about to run out")
 
 // Start starts a keeper: this executable with the given arguments, which must lead to a call of Keep.
@@ -108,18 +108,12 @@ func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, erro
 
 // start starts the keeper's process.
 func (j *Job) start(spec Spec) (reports *os.File, err error) {
-	file, err := scratch()
+	end, specs, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	if err := gob.NewEncoder(file).Encode(spec); err != nil {
-		return nil, err
-	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return nil, err
-	}
-	j.keeper.ExtraFiles = []*os.File{file}
+	defer func() { _ = end.Close() }()
+	j.keeper.ExtraFiles = []*os.File{end}
 	if spec.Messages {
 		theirs, err := j.newMessages()
 		if err != nil {
@@ -133,9 +127,15 @@ func (j *Job) start(spec Spec) (reports *os.File, err error) {
 		return <-result
 	})
 	if err != nil {
+		_ = specs.Close()
 		j.messages.close()
+		return nil, err
 	}
-	return reports, err
+	j.watching.Go(func() {
+		_ = gob.NewEncoder(specs).Encode(spec) // fails if the keeper has ended
+		_ = specs.Close()
+	})
+	return reports, nil
 }
 
 // SetDeadline sends the keeper a new deadline. It does not block: a keeper that has not read for so
@@ -143,10 +143,9 @@ func (j *Job) start(spec Spec) (reports *os.File, err error) {
 func (j *Job) SetDeadline(d Deadline) { _ = j.tell(order{Deadline: &d}) }
 
 // Launch has the keeper start the program, with env added to its environment. The channel receives
-// nil when it runs, or why it does not, before Over is closed: a stopped keeper starts nothing and
-// does not answer. A deadline must be set, and be ahead; else it is ErrLate. If the program runs
-// already, Launch starts nothing, and nil confirms that the keeper guards it with such a deadline. One
-// call at a time.
+// nil when it runs, or why it does not, before Over is closed; a stopped keeper does not answer. A
+// deadline must be set, and be ahead; else it is ErrLate. If the program runs already, nil confirms
+// that the keeper guards it with such a deadline. One call at a time.
 func (j *Job) Launch(env ...string) <-chan error {
 	return ask(j, &j.launched, startOrder{Env: env}, ErrKeeper)
 }
@@ -154,7 +153,7 @@ func (j *Job) Launch(env ...string) <-chan error {
 // Run runs a hook, with env added to its environment. The channel receives one result, which is an
 // error if the job ends first. Only one call at a time.
 func (j *Job) Run(hook string, env ...string) <-chan HookResult {
-	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Err: ErrKeeper})
+	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Refused: ErrKeeper.Error()})
 }
 
 // ask has the keeper start something. The answer is gone if the keeper has ended. A keeper whose pipe
@@ -168,15 +167,19 @@ func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
 	if errors.Is(err, unix.EAGAIN) {
 		j.killKeeper()
 	}
-	select {
-	case <-j.gone: // there can be no answer
+	if err != nil || isClosed(j.gone) { // there can be no answer
 		answer(j, question, gone)
-	default:
-		if err != nil {
-			answer(j, question, gone)
-		}
 	}
 	return asked
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // answer sends the answer that is awaited, if there is one.
@@ -217,9 +220,8 @@ func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
 // deadline is near.
 func (j *Job) Warned() <-chan struct{} { return j.warned }
 
-// Ungrouped returns nil, or why the program is not, or will not be, in a control group of
-// its own: then processes that go on forking may be faster than the search for them. On systems
-// other than Linux it is nil: see Promises.
+// Ungrouped returns nil, or why the program is not in a control group of its own: then processes that
+// go on forking may be faster than the search for them. On systems other than Linux it is nil.
 func (j *Job) Ungrouped() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -259,18 +261,19 @@ func (j *Job) End() End {
 // confirm within the patience that nothing is left is killed as well, and then this process deals
 // with what it leaves, for 10 s at most.
 func (j *Job) Kill(patience time.Duration) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	late := time.After(patience)
+	j.mu.Lock()
+	j.killing = true
+	j.mu.Unlock()
 	j.killGroup()
 	j.killBelow()
 	_ = j.tell(order{Kill: true})
 	select {
 	case <-j.over:
-		return
-	case <-timer.C:
+	case <-late:
+		j.killKeeper()
+		<-j.over
 	}
-	j.killKeeper()
-	<-j.over
 }
 
 // Close ends the keeper, and kills what runs. It returns when nothing is left, except what End.Left
@@ -349,10 +352,8 @@ func (j *Job) handle(r report) {
 		answer(j, &j.launched, nil)
 	case r.Running:
 		answer(j, &j.launched, nil)
-	case r.Late:
-		answer(j, &j.launched, ErrLate)
 	case r.Refused != "":
-		answer(j, &j.launched, errors.New(r.Refused))
+		answer(j, &j.launched, refusal(r.Refused))
 	case r.Ungrouped != "":
 		j.mu.Lock()
 		j.ungrouped = errors.New(r.Ungrouped)
@@ -360,7 +361,12 @@ func (j *Job) handle(r report) {
 	case r.Warned:
 		close(j.warned)
 	case r.Hook != nil:
-		answer(j, &j.hooked, r.Hook.result())
+		j.mu.Lock()
+		if j.killing { // the keeper may have seen the hook's end before the order to kill
+			r.Hook.Refused = ErrOver.Error()
+		}
+		j.mu.Unlock()
+		answer(j, &j.hooked, *r.Hook)
 	case r.Cleared:
 		j.mu.Lock()
 		j.group = 0
@@ -389,10 +395,8 @@ func (j *Job) attend(program int) {
 	j.watching.Go(func() {
 		defer func() { _ = unix.Close(fd) }()
 		for !subprocess.Dead(fd, time.Second) {
-			select {
-			case <-j.over: // it could not be killed
+			if isClosed(j.over) { // it could not be killed
 				return
-			default:
 			}
 		}
 		select {
@@ -441,14 +445,12 @@ func (j *Job) bury() {
 		}
 		return pids, sure // including those that have ended: their children became ours only now
 	})
-	answer(j, &j.hooked, HookResult{Err: ErrKeeper})
+	answer(j, &j.hooked, HookResult{Refused: ErrKeeper.Error()})
 	answer(j, &j.launched, ErrKeeper)
 	j.mu.Lock()
 	j.cgroup.remove()
 	j.cgroup, j.end.Left = nil, left
-	select {
-	case <-j.over:
-	default:
+	if !isClosed(j.over) {
 		j.end.Status = status
 		if !j.closing {
 			j.end.Lost = j.howKeeperEnded()
@@ -460,8 +462,7 @@ func (j *Job) bury() {
 	close(j.gone)
 }
 
-// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
-// may not be killed, or cannot be, or they start new ones faster than these are found.
+// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone.
 const giveUp = 10 * time.Second
 
 // ErrLeft means that processes are left that could not be killed.

@@ -60,8 +60,7 @@ type hook struct {
 // started may call it, before anything else.
 //
 // prepare is called with Spec.Farewell, if there is one. The function that it returns is called only
-// if the owner has died without Close, is dead, and no process of the program runs any more. Keep
-// returns its error.
+// if the owner has died without Close and no process of the program runs any more.
 func Keep(prepare func(with []byte) (farewell func() error)) error {
 	if err := subprocess.Inherit(); err != nil {
 		return errors.New("this command supervises the program of \"eldest run\"; only eldest run starts it")
@@ -241,7 +240,7 @@ func (k *keeper) refuse(s *startOrder, why error) {
 		k.report(report{Refused: why.Error()})
 		return
 	}
-	k.report(report{Hook: &hookReport{Over: errors.Is(why, ErrOver), Error: why.Error()}})
+	k.report(report{Hook: &HookResult{Refused: why.Error()}})
 }
 
 func (k *keeper) obey(o order) {
@@ -272,7 +271,7 @@ func (k *keeper) start(s *startOrder) {
 		k.refuse(s, ErrOver)
 		return
 	case program && (k.deadline.Kill == 0 || now >= k.deadline.Term):
-		k.report(report{Late: true})
+		k.refuse(s, ErrLate)
 		return
 	case program && k.program != nil:
 		k.report(report{Running: true})
@@ -344,7 +343,11 @@ func (k *keeper) collect() {
 	if h := k.hook; h != nil {
 		if w, ok := waitedFor(h.pid); ok {
 			k.hook = nil
-			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut, Over: k.cleared && k.program != nil}})
+			end := &HookResult{Status: statusOf(w), TimedOut: h.timedOut}
+			if k.cleared && k.program != nil {
+				end.Refused = ErrOver.Error()
+			}
+			k.report(report{Hook: end})
 		}
 	}
 	below, _ := children() // a child that is missed now is found later

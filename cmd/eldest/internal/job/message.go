@@ -11,8 +11,7 @@ import (
 )
 
 // Spec is what a keeper receives when it is started: what it may run, and what it does at the end. It
-// is written to a file that the keeper inherits, so that orders are short and never wait for space in
-// a pipe.
+// has a pipe of its own, so that orders are short and never wait for space in theirs.
 type Spec struct {
 	Program Command
 	// Hooks are run beside the program, or before it, one at a time. The keys are their names.
@@ -80,38 +79,16 @@ type report struct {
 	Running bool `json:"running,omitempty"`
 	// Refused is why the program was not started.
 	Refused string `json:"refused,omitempty"`
-	// Late means that it was not started because of the deadline.
-	Late bool `json:"late,omitempty"`
 	// Ungrouped is why a process was started outside of the control group.
 	Ungrouped string `json:"ungrouped,omitempty"`
 	// Warned means that the deadline is near and the program has been sent SIGTERM.
 	Warned bool `json:"warned,omitempty"`
 	// Hook is how a hook ended, or why it did not start.
-	Hook *hookReport `json:"hook,omitempty"`
+	Hook *HookResult `json:"hook,omitempty"`
 	// Cleared means that nothing runs any more; the program was not waited for yet.
 	Cleared bool `json:"cleared,omitempty"`
 	// Reaped is how the program ended.
 	Reaped *Status `json:"reaped,omitempty"`
-}
-
-type hookReport struct {
-	Status   Status `json:"status"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	// Over means that the program has ended, and the hook did not start or ended with it.
-	Over  bool   `json:"over,omitempty"`
-	Error string `json:"error,omitempty"`
-}
-
-// result is the hook's result for the owner.
-func (h *hookReport) result() HookResult {
-	result := HookResult{Status: h.Status, TimedOut: h.TimedOut}
-	switch {
-	case h.Over:
-		result.Err = ErrOver
-	case h.Error != "":
-		result.Err = errors.New(h.Error)
-	}
-	return result
 }
 
 // line renders a message.
@@ -168,24 +145,34 @@ func statusOf(w unix.WaitStatus) Status {
 
 // HookResult is how a hook ended.
 type HookResult struct {
-	Status   Status
-	TimedOut bool
-	// Err is why it did not run to its end, or at all.
-	Err error
+	Status   Status `json:"status"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	// Refused is why it did not run to its end, or at all; "" if it did.
+	Refused string `json:"refused,omitempty"`
 }
-
-// ErrOver is the failure of a hook that did not run to its end because the program has ended.
-var ErrOver = errors.New("the job has already ended")
 
 // Failure is nil for a success, else what went wrong.
 func (r HookResult) Failure() error {
 	switch {
-	case r.Err != nil:
-		return r.Err
+	case r.Refused != "":
+		return refusal(r.Refused)
 	case r.TimedOut:
 		return errors.New("it took too long and was killed")
 	case !r.Status.OK():
 		return errors.New(r.Status.String())
 	}
 	return nil
+}
+
+// ErrOver is the failure of a hook that did not run to its end because the program has ended.
+var ErrOver = errors.New("the job has already ended")
+
+// refusal is the error with a text.
+func refusal(text string) error {
+	for _, err := range []error{ErrOver, ErrLate, ErrKeeper} {
+		if text == err.Error() {
+			return err
+		}
+	}
+	return errors.New(text)
 }

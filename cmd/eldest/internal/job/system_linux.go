@@ -37,15 +37,6 @@ func (a alarm) set(at time.Duration) (limit int) {
 	return -1
 }
 
-// scratch returns a file without a name.
-func scratch() (*os.File, error) {
-	fd, err := unix.MemfdCreate("eldest", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	return os.NewFile(uintptr(fd), "memory"), nil
-}
-
 // settle makes the calling process adopt the orphans among its descendants, and gives it a name of
 // its own: if a user who kills all processes named eldest killed the keeper, too, no process would
 // adopt the program's children.
@@ -58,9 +49,8 @@ func settle() {
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // mortal are the attributes of a process that dies with its parent and is the leader of a session and
-// a process group of its own. Without the session it would be in that of a terminal but not in the
-// terminal's foreground group: it would be stopped, and lead for ever, as soon as it read from the
-// terminal or set it up.
+// a process group of its own. In the session of a terminal, but not in its foreground group, it would
+// be stopped, and lead for ever, as soon as it read from the terminal or set it up.
 func mortal() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 }

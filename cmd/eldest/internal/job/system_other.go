@@ -31,15 +31,6 @@ func newAlarm() (alarm, error) { return alarm{-1}, nil }
 // set returns how long poll may wait.
 func (a alarm) set(at time.Duration) (limit int) { return untilThen(at) }
 
-// scratch returns a file without a name.
-func scratch() (*os.File, error) {
-	file, err := os.CreateTemp("", "eldest-run-")
-	if err != nil {
-		return nil, err
-	}
-	return file, os.Remove(file.Name())
-}
-
 // cgroup does nothing here. On Linux it kills all of a program in one step.
 type cgroup struct{ path string }
 

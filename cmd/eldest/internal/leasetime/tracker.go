@@ -42,7 +42,6 @@ const (
 // lease that was renewed in its last second and was revoked within the two seconds after that.
 type Tracker struct {
 	client clientv3.Lease
-	failed func(error)
 	stop   context.CancelFunc
 	done   chan struct{}
 	added  chan struct{} // has a value after Add
@@ -53,10 +52,10 @@ type Tracker struct {
 	last map[int64]Left
 }
 
-// Track begins to ask; failed is called for requests that fail. The caller closes the tracker.
-func Track(client clientv3.Lease, failed func(error)) *Tracker {
+// Track begins to ask. Requests that fail are repeated later. The caller closes the tracker.
+func Track(client clientv3.Lease) *Tracker {
 	ctx, stop := context.WithCancel(context.Background())
-	t := &Tracker{client: client, failed: failed, stop: stop, done: make(chan struct{}), added: make(chan struct{}, 1), last: map[int64]Left{}}
+	t := &Tracker{client: client, stop: stop, done: make(chan struct{}), added: make(chan struct{}, 1), last: map[int64]Left{}}
 	go t.run(ctx)
 	return t
 }
@@ -99,7 +98,7 @@ func (t *Tracker) Ends(ctx context.Context, leases []int64, at time.Time) map[in
 		last[lease], doubtful = left, append(doubtful, lease)
 	}
 	t.mu.Unlock()
-	for lease, now := range Ask(ctx, t.client, doubtful, t.failed) {
+	for lease, now := range Ask(ctx, t.client, doubtful, func(error) {}) {
 		if now.TTL >= 0 {
 			ends[lease] = NotExpired
 		} else if left := last[lease]; left.TTL < time.Second && at.Sub(left.Asked) <= fresh {
@@ -113,7 +112,7 @@ func (t *Tracker) run(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
 		due := t.due(time.Now())
-		for lease, left := range Ask(ctx, t.client, due, t.failed) {
+		for lease, left := range Ask(ctx, t.client, due, func(error) {}) {
 			t.mu.Lock()
 			// That a lease is over is no newer evidence: the event of its key may be under way.
 			if _, tracked := t.last[lease]; tracked && left.TTL >= 0 {

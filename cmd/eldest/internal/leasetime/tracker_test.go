@@ -39,7 +39,7 @@ func revoke(t *testing.T, client *clientv3.Client, lease int64) {
 // Fails if a lease that is over counts as expired without an answer from its last second.
 func TestEnds(t *testing.T) {
 	client := etcdtest.Shared(t).Client(t)
-	tracker := leasetime.Track(client, func(err error) { t.Log(err) })
+	tracker := leasetime.Track(client)
 	defer tracker.Close()
 	end := func(lease int64) leasetime.End {
 		return tracker.Ends(t.Context(), []int64{lease}, time.Now())[lease]

@@ -5,10 +5,9 @@
 //
 // The member's argument is a file with etcd's own configuration, as JSON, and with the peers that it
 // reaches through the fabric ("routes", see Route). When it serves requests it prints one JSON line,
-// {"ready":true,"id":"8e9e05c52164694d",...}, on stdout. It lives as long as its stdin: the end of
-// stdin ends the process at once, without a shutdown, so that members end with a parent that dies. (A
-// member that is stopped by SIGSTOP cannot notice that; if the kernel can kill it as well, the parent
-// asks the kernel to do so.)
+// {"ready":true,"id":"8e9e05c52164694d",...}, on stdout. The end of stdin ends the process at once,
+// without a shutdown, so that members end with a parent that dies. (A member that is stopped by
+// SIGSTOP cannot notice that; where the kernel can kill it as well, the parent asks the kernel to do so.)
 //
 // # Another etcd
 //
@@ -27,13 +26,12 @@
 //
 // # The fabric
 //
-// The members are configured with peer addresses that lead nowhere, such as http://192.0.2.1:2380 (a
-// range reserved for documentation). What a member sends to its peers goes through a forward proxy
-// inside the same process, the fabric, which maps those addresses to the real ones: etcd's peer
-// transports use HTTP_PROXY, but never for loopback addresses. The fabric can identify the sender
-// (itself) and the receiver of everything, so it can hold back each direction of each link: Raft's
-// messages in either form (streams and posts), snapshots, and the requests for renewing leases that a
-// follower passes on to its leader, which the server's own CutPeer does not block.
+// The members are configured with peer addresses that lead nowhere, such as http://192.0.2.1:2380. What
+// a member sends to its peers goes through a forward proxy inside the same process, the fabric, which
+// maps those addresses to the real ones: etcd's peer transports use HTTP_PROXY, but never for loopback
+// addresses. The fabric knows the sender (itself) and the receiver of everything, so it can hold back
+// each direction of each link: Raft's messages, snapshots, and the renewals of leases that a follower
+// passes on to its leader, which the server's own CutPeer does not block.
 //
 // What is held back is not lost: as with TCP over a broken network, it arrives after the link is
 // restored, if both ends still exist.

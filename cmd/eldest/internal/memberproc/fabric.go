@@ -42,7 +42,7 @@ type fabric struct {
 	routes map[string]Route // by Host
 	server *http.Server
 	proxy  http.Handler
-	base   *http.Transport
+	real   *http.Transport // sends requests to the peers, and knows no proxy
 	// starting is true from the start of a new cluster's member until it serves
 	// its peers, see ServeHTTP.
 	starting atomic.Bool
@@ -63,7 +63,7 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 		self:   self,
 		routes: make(map[string]Route),
 		links:  make(map[Link]*link),
-		base:   &http.Transport{},
+		real:   &http.Transport{},
 	}
 	for _, r := range routes {
 		f.routes[r.Host] = r
@@ -77,7 +77,7 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 			r.Out.URL.Host = f.routes[r.In.URL.Host].Real
 			r.Out.Host = r.In.Host
 		},
-		Transport: &gatedTransport{fabric: f, base: f.base},
+		Transport: f,
 		// Raft's streams are responses that never end: pass on each piece.
 		FlushInterval: -1,
 		// A peer that cannot be reached is normal here, and etcd logs it on both sides.
@@ -154,16 +154,11 @@ func (l *link) pass(ctx context.Context) error {
 	return l.Pass(ctx)
 }
 
-// gatedTransport passes the request through the gate to the peer, piece by
-// piece, and the response through the gate from it.
-type gatedTransport struct {
-	fabric *fabric
-	base   http.RoundTripper
-}
-
-func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	peer := t.fabric.routes[req.Host].Name
-	out, in := t.fabric.link(t.fabric.self, peer), t.fabric.link(peer, t.fabric.self)
+// RoundTrip passes the request through the gate to the peer, piece by piece, and the response through
+// the gate from it.
+func (f *fabric) RoundTrip(req *http.Request) (*http.Response, error) {
+	peer := f.routes[req.Host].Name
+	out, in := f.link(f.self, peer), f.link(peer, f.self)
 	ctx := req.Context()
 	if err := out.pass(ctx); err != nil {
 		return nil, err
@@ -171,7 +166,7 @@ func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		req.Body = &gatedBody{ReadCloser: req.Body, gate: out, ctx: ctx}
 	}
-	resp, err := t.base.RoundTrip(req)
+	resp, err := f.real.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

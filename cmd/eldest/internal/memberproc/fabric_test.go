@@ -34,7 +34,7 @@ func peered(t *testing.T, handler http.HandlerFunc) (*fabric, *http.Client) {
 	t.Cleanup(func() {
 		rt.CloseIdleConnections()
 		require.NoError(t, f.server.Close())
-		f.base.CloseIdleConnections()
+		f.real.CloseIdleConnections()
 		peer.Close()
 	})
 	return f, &http.Client{Transport: rt}
