@@ -202,15 +202,15 @@ func (s script) Close(context.Context) {}
 
 type scriptFeed <-chan string
 
-func (f scriptFeed) Next(ctx context.Context) (string, error) {
+func (f scriptFeed) Next(ctx context.Context) (contender.Leader, error) {
 	select {
 	case key, ok := <-f:
 		if !ok {
-			return "", errors.New("broken off")
+			return contender.Leader{}, errors.New("broken off")
 		}
-		return key, nil
+		return contender.Leader{Key: key}, nil
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return contender.Leader{}, context.Cause(ctx)
 	}
 }
 

@@ -102,9 +102,12 @@ type Sight interface {
 
 // Feed is one observer. It is read by one goroutine at a time.
 type Feed interface {
-	// Next blocks until the leader changes, and returns the leader's key, "" if there is no leader.
-	Next(ctx context.Context) (leader string, err error)
+	// Next blocks until the leader changes, and returns the leader.
+	Next(ctx context.Context) (Leader, error)
 }
+
+// Leader is the leader's key and the value of its candidate, "" if there is no leader.
+type Leader struct{ Key, Value string }
 
 // ErrRefused is returned by Tenure.Do for an operation that was not done.
 var ErrRefused = errors.New("refused")

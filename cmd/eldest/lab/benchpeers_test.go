@@ -67,8 +67,10 @@ func storedPeers(t *testing.T) (path string) {
 	r := &peers.Report{
 		Time: time.Date(2026, 11, 26, 4, 0, 0, 0, time.UTC), Go: "go1.26", Setup: bench.Setup{OS: "linux", Arch: "amd64", CPUs: 2},
 		Systems: []peers.SystemReport{{
-			Name: "eldest", Title: "Eldest", Version: "etcd 3.7", Nodes: 3,
-			Settings: map[string]peers.SettingReport{peer.Defaults: {Values: []string{"lease of 10 s"}}},
+			System: peer.System{
+				Name: "eldest", Title: "Eldest", Settings: map[string]peer.Setting{peer.Defaults: {Values: []string{"lease of 10 s"}}},
+			},
+			Version: "etcd 3.7", Nodes: 3,
 		}},
 		Results: []peers.Result{{Scenario: peers.Crash, None: 1, Limit: time.Minute, Result: bench.Result{
 			Contender: "eldest", Regime: peer.Defaults, Metric: peers.Win, Unit: bench.Nanoseconds,

@@ -39,7 +39,7 @@ func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), mai
 			if !ok {
 				return cli.Usagef("no server %q", args[0])
 			}
-			return serve(cmd.Context(), args[1:])
+			return serve(args[1:])
 		},
 	})
 	etcd := &cobra.Command{Use: "etcd", Short: "Run etcd"}

@@ -58,14 +58,14 @@ func Open(ctx context.Context, cfg Config) (*Site, error) {
 
 func (s *Site) open(ctx context.Context, cfg Config) error {
 	if !cfg.Remote {
-		where, err := settle(cfg.Data, cfg.Members)
+		where, err := Settle(cfg.Data, uint64(cfg.Members)*memberSpace)
 		if err != nil {
 			return err
 		}
 		starting, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 		cluster, err := etcdtest.New(starting, etcdtest.Config{
-			Members: cfg.Members, Dir: where.dir, Command: cfg.Member, Died: cfg.Died,
+			Members: cfg.Members, Dir: where.Dir, Command: cfg.Member, Died: cfg.Died,
 			Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true, // etcd's defaults
 		})
 		if err != nil {

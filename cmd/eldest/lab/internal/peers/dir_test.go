@@ -20,7 +20,7 @@ const restless = "restless"
 
 // runRestless is that run.
 func runRestless(ctx context.Context, dir string) error {
-	endless := peer.System{Name: "endless", Start: func(ctx context.Context, _ peer.ServerConfig) (peer.Servers, error) {
+	endless := peer.System{Name: "endless", Start: func(ctx context.Context, _ peer.ServerConfig) (*peer.Servers, error) {
 		select {
 		case <-time.After(time.Hour):
 		case <-ctx.Done():

@@ -50,7 +50,7 @@ func child(args []string) (is bool, err error) {
 		if !ok {
 			return true, fmt.Errorf("no server %q", args[2])
 		}
-		return true, serve(ctx, args[3:])
+		return true, serve(args[3:])
 	}
 	return false, nil
 }

@@ -86,7 +86,8 @@ func (p *host) do(r request) (reply, error) {
 	}
 	switch r.Do {
 	case doCampaign:
-		return reply{}, p.campaign(client, r.Append)
+		p.campaign(client, r.Append)
+		return reply{}, nil
 	case doCease:
 		p.cease()
 		return reply{}, nil
@@ -98,12 +99,19 @@ func (p *host) do(r request) (reply, error) {
 		log, err := client.Log(p.ctx)
 		return reply{Log: stretches(log)}, err
 	case doGuards:
-		return reply{Guards: client.Guards()}, nil
+		if guarded, ok := client.(peer.Guarded); ok {
+			return reply{Guards: guarded.Guards()}, nil
+		}
+		return reply{}, nil
 	case doCounts:
 		writes, bytes := p.net.Counts()
 		return reply{Writes: writes, Bytes: bytes}, nil
 	case doObserve:
-		p.observe(client, r.N)
+		observer, ok := client.(peer.Observer)
+		if !ok {
+			return reply{}, fmt.Errorf("observers: %w", errors.ErrUnsupported)
+		}
+		p.observe(observer, r.N)
 		return reply{}, nil
 	case doJoin:
 		took, err := p.join(client, r.N)

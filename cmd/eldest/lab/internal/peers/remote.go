@@ -14,6 +14,9 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 )
 
+// lastWords is how long the end of a process whose stdin is closed may take to be known.
+const lastWords = 200 * time.Millisecond
+
 // leaving is how long a participant may take to end in an orderly way, before it is killed.
 const leaving = 15 * time.Second
 

@@ -12,15 +12,19 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
+
+// enough is how much memory the data of all systems may need: etcd and ZooKeeper allocate their logs in
+// segments of 64 MB.
+const enough = 6 << 30
 
 // run is a run that goes on.
 type run struct {
 	options Options
 	spawner *offspring.Spawner
-	ports   Ports
 	dir     string
 	results results
 
@@ -42,7 +46,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, storage := place(o.Dir)
+	if o.Dir == "" {
+		removeAbandoned(benchsite.InMemory) // first: it takes memory
+	}
+	storage, err := benchsite.Settle(o.Dir, enough)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	base := storage.Dir
 	removeAbandoned(base)
 	dir, lock, err := newDir(base)
 	if err != nil {
@@ -57,10 +68,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	r.spawner.Close()
-	r.ports.Close()
 	failed = append(failed, removeDir(dir), lock.Close())
 
-	report := r.report(began, storage)
+	report := r.report(began, storage.String())
 	if ctx.Err() != nil {
 		report.Incomplete = "interrupted"
 	}
@@ -78,7 +88,6 @@ func (r *run) measure(ctx context.Context, setting string) error {
 			return
 		}
 		sites[i] = site
-		r.describe(site)
 	})
 	sites = slices.DeleteFunc(sites, func(s *site) bool { return s == nil })
 	for _, group := range groups {

@@ -218,7 +218,7 @@ func killParticipant() error {
 // A system that is not installed is skipped, with the reason.
 func TestSkipped(t *testing.T) {
 	o := options(t, "raft")
-	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
+	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
 		return nil, peer.ErrMissing
 	}}
 	o.Systems = append(o.Systems, absent)
@@ -238,7 +238,7 @@ func TestNotStarted(t *testing.T) {
 	o := options(t, "raft")
 	o.Systems = append(o.Systems, peer.System{
 		Name: "broken", Lacks: map[string]string{peers.Join: "no queue"},
-		Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) { return nil, errors.New("no port") },
+		Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) { return nil, errors.New("no port") },
 	})
 	o.Scenarios = []string{peers.Handover, peers.Memory, peers.Join}
 	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)

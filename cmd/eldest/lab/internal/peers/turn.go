@@ -59,7 +59,7 @@ func (t *turn) open(ctx context.Context) (*participant, error) {
 	index := len(t.all)
 	id := fmt.Sprintf("%s-p%d", t.election, index)
 	dir := filepath.Join(t.dir, id)
-	if err := makeDir(dir, 0o755); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
 	p, err := startParticipant(t.spawner, []string{t.options.Executable, "bench", "peers-participant"}, id)
@@ -70,7 +70,7 @@ func (t *turn) open(ctx context.Context) (*participant, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*settingUp, fmt.Errorf("not within %v", 2*settingUp))
 	defer cancel()
 	_, err = p.call(ctx, request{Do: doOpen, Open: &opening{
-		System: t.site.system.Name, Setting: t.site.setting, Endpoints: t.site.servers.Endpoints(),
+		System: t.site.system.Name, Setting: t.site.setting, Endpoints: t.site.servers.Endpoints,
 		Election: t.election, ID: id, Index: index, Dir: dir, Timeout: settingUp,
 	}})
 	return p, err

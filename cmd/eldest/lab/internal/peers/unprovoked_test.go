@@ -2,7 +2,6 @@ package peers_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -16,10 +15,8 @@ import (
 
 // hasty is a system without servers: the candidate that waits wins a moment later, whatever the leader does.
 var hasty = peer.System{
-	Name: "hasty",
-	Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
-		return noServers{}, nil
-	},
+	Name:  "hasty",
+	Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) { return &peer.Servers{}, nil },
 	Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
 		return hastyClient(cfg.Index), nil
 	},
@@ -33,29 +30,13 @@ func named(name string) (peer.System, bool) {
 	return systems.Named(name)
 }
 
-type noServers struct{}
-
-func (noServers) Version() string                       { return "none" }
-func (noServers) Nodes() int                            { return 0 }
-func (noServers) Endpoints() []string                   { return nil }
-func (noServers) Writes(context.Context) (int64, error) { return 0, nil }
-func (noServers) Close() error                          { return nil }
-func (noServers) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
-	return killed, nil, errors.ErrUnsupported
-}
-
 // hastyClient is a participant's number.
 type hastyClient int
 
-func (c hastyClient) Candidate(string) (peer.Candidate, error) { return c, nil }
-func (hastyClient) Observe(context.Context, func(string)) error {
-	return errors.ErrUnsupported
-}
 func (hastyClient) Log(context.Context) ([]string, error) { return nil, nil }
-func (hastyClient) Guards() []int                         { return nil }
 func (hastyClient) Close() error                          { return nil }
 
-func (c hastyClient) Campaign(_ context.Context, queued func()) (peer.Tenure, error) {
+func (c hastyClient) Campaign(_ context.Context, _ string, queued func()) (peer.Tenure, error) {
 	if c > 0 {
 		queued()
 		time.Sleep(100 * time.Millisecond)

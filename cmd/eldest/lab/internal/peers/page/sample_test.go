@@ -101,13 +101,14 @@ func sample() sampler {
 		Skipped:    []peers.Skipped{{System: "raft", Reason: "the program raftd is not installed; " + hostile}},
 	}}
 	for _, name := range []string{"eldest", "concurrency", "client-go", "zookeeper", "nats", "redis", "postgres"} {
-		its := peers.SystemReport{
-			Name: name, Title: titles[name], Version: titles[name] + " 3.7.3", Nodes: 3, Client: "example.org/" + name + " v1.2.3",
+		its := peers.SystemReport{Version: titles[name] + " 3.7.3", Nodes: 3, Client: "example.org/" + name + " v1.2.3"}
+		its.System = peer.System{
+			Name: name, Title: titles[name],
 			Recipe: "Each candidate writes a key with a lease. The candidates are queued, and each watches its predecessor's key only.",
 			Links:  []peer.Link{{Text: "the recipe", URL: "https://example.org/" + name + "/recipe(1)"}},
 			Guard:  "Each write is a transaction that compares the leader's key.",
 			Unfair: []string{"To its disadvantage: " + titles[name] + " has one processor less than it would have on a machine of its own."},
-			Settings: map[string]peers.SettingReport{
+			Settings: map[string]peer.Setting{
 				peer.Defaults: {Values: []string{"session timeout 10 s, the default of the library", "tries every 2 s"}, Loss: losses[name][0]},
 				peer.Shortest: {Values: []string{"session timeout 500 ms, chosen by this program"}, Loss: losses[name][1]},
 			},
