@@ -288,36 +288,37 @@ func TestReport(t *testing.T) {
 
 // A file is replaced completely, and is unchanged if nothing is written; a pipe is written once.
 func TestPapers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.json")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old ", 10_000)), 0o600))
-	p, err := openPaper("--json", path, nil)
-	require.NoError(t, err)
-	require.NoError(t, p.close())
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Len(t, text, 40_000)
-	code, _, stderr := runLine(t, "bench", "report", stored(t, "a", "b"), "--html", path)
-	require.Equal(t, cli.ExitOK, code, stderr)
-	text, err = os.ReadFile(path)
-	require.NoError(t, err)
-	require.NotContains(t, string(text), "old old")
-
-	fresh := filepath.Join(t.TempDir(), "fresh")
-	p, err = openPaper("--json", fresh, nil)
-	require.NoError(t, err)
-	require.NoError(t, p.close())
+	open := func(path string) *paper {
+		p, err := openPaper("--json", path, nil)
+		require.NoError(t, err)
+		return p
+	}
+	write := func(p *paper, text string) {
+		require.NoError(t, p.write(func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
+	}
+	path, fresh := filepath.Join(t.TempDir(), "x.json"), filepath.Join(t.TempDir(), "fresh")
+	require.NoError(t, open(fresh).close())
 	require.NoFileExists(t, fresh)
+	require.NoError(t, os.WriteFile(path, []byte("old and long"), 0o600))
+	p := open(path)
+	requireFile := func(want string) {
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	requireFile("old and long")
+	write(p, "new")
+	requireFile("new")
+	require.NoError(t, p.close())
 
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	p, err = openPaper("--json", fmt.Sprintf("/proc/self/fd/%d", w.Fd()), nil)
-	require.NoError(t, err)
-	for _, version := range []string{"one", "two"} {
-		require.NoError(t, p.write(func(w io.Writer) error { _, err := io.WriteString(w, version); return err }))
-	}
+	p = open(fmt.Sprintf("/proc/self/fd/%d", w.Fd()))
+	write(p, "one")
+	write(p, "two")
 	require.NoError(t, p.close())
 	require.NoError(t, w.Close())
-	text, err = io.ReadAll(r)
+	got, err := io.ReadAll(r)
 	require.NoError(t, err)
-	require.Equal(t, "two", string(text))
+	require.Equal(t, "two", string(got))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
@@ -57,7 +58,8 @@ func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), mai
 // that it started.
 func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err error) {
 	defer heedSignals(cmd)()
-	papers, err := openPeersPapers(cmd, f)
+	written := &peers.Report{}
+	papers, err := openPeersPapers(cmd, f, written)
 	if err != nil {
 		return err
 	}
@@ -83,8 +85,10 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 	if report == nil {
 		return err
 	}
-	report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = peersCommandLine(cmd), cli.Version(), cpuModel()
-	unwritten := papers.write(report)
+	report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = commandLine(cmd), cli.Version(), cpuModel()
+	plain.Texts(report) // errors may have any text
+	*written = *report
+	unwritten := papers.write()
 	switch {
 	case cmd.Context().Err() != nil:
 		return cli.Exit(exitInterrupted, unwritten)
@@ -95,15 +99,4 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 		err = errors.Join(err, fmt.Errorf("all rounds failed: %s", strings.Join(failed, ", ")))
 	}
 	return errors.Join(err, unwritten)
-}
-
-// peersCommandLine is commandLine without the files.
-func peersCommandLine(cmd *cobra.Command) string {
-	words := strings.Fields(commandLine(cmd))
-	for i, word := range words {
-		if word == "--markdown" {
-			return strings.Join(append(words[:i:i], words[i+2:]...), " ")
-		}
-	}
-	return strings.Join(words, " ")
 }

@@ -15,8 +15,10 @@ import (
 
 // hasty is a system without servers: the candidate that waits wins a moment later, whatever the leader does.
 var hasty = peer.System{
-	Name:  "hasty",
-	Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) { return &peer.Servers{}, nil },
+	Name: "hasty",
+	Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
+		return &peer.Servers{Writes: func(context.Context) (int64, error) { return 0, nil }}, nil
+	},
 	Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
 		return hastyClient(cfg.Index), nil
 	},
