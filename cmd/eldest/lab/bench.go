@@ -262,7 +262,7 @@ func writePictures(dir string, runs []*bench.Report) error {
 		return err
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.SVG+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.SVG), 0o644); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/page"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
@@ -129,8 +130,8 @@ func reportPeers(cmd *cobra.Command, f *peersFlags) (err error) {
 // openPeersPapers opens the files; see openPapers. They show what the report has when they are written.
 func openPeersPapers(cmd *cobra.Command, f *peersFlags, r *peers.Report) (*papers, error) {
 	return openPapers(cmd, f.paperFlags, renderers{
-		table:    func(w io.Writer) error { return peers.Table(w, r) },
-		json:     func(w io.Writer) error { return peers.Write(w, r) },
+		table:    func(w io.Writer) error { return peers.Table(w, r, styleFor(cmd)) },
+		json:     func(w io.Writer) error { return figures.Encode(w, r) },
 		html:     func(w io.Writer) error { return page.HTML(w, r) },
 		markdown: func(w io.Writer) error { return page.Markdown(w, r) },
 		picture: func(w io.Writer) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
@@ -85,7 +86,7 @@ func storedPeers(t *testing.T) (path string) {
 	path = filepath.Join(t.TempDir(), "stored.json")
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, peers.Write(file, r))
+	require.NoError(t, figures.Encode(file, r))
 	require.NoError(t, file.Close())
 	return path
 }
@@ -96,9 +97,9 @@ func TestBenchPeersFrom(t *testing.T) {
 	html, markdown := filepath.Join(dir, "peers.html"), filepath.Join(dir, "elections.md")
 	code, stdout, stderr := runLine(t, "bench", "peers", "--from", stored, "--html", html, "--markdown", markdown)
 	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Contains(t, stdout, "crash/win")
-	require.Contains(t, stdout, "1.00 s")
-	require.Contains(t, stdout, "1 in 1m0s")
+	require.Contains(t, stdout, "defaults: crash/win (s)")
+	require.Contains(t, stdout, "1.00")
+	require.Contains(t, stdout, "eldest (defaults), crash/win: 1 of 3 rounds had none within 1m0s")
 	require.NotContains(t, stdout, "\x1b")
 	for file, text := range map[string]string{html: "Eldest", markdown: "Eldest", filepath.Join(dir, "elections.svg"): "<svg"} {
 		data, err := os.ReadFile(file)

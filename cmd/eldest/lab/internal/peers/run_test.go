@@ -18,9 +18,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -126,12 +128,12 @@ func TestRun(t *testing.T) {
 	}
 
 	var stored, table bytes.Buffer
-	require.NoError(t, peers.Write(&stored, report))
+	require.NoError(t, figures.Encode(&stored, report))
 	again, err := peers.Read(&stored)
 	require.NoError(t, err)
 	require.Equal(t, report.Results, again.Results)
 	require.Equal(t, report.Lacks, again.Lacks)
-	require.NoError(t, peers.Table(&table, again))
+	require.NoError(t, peers.Table(&table, again, story.Style{}))
 	require.Contains(t, table.String(), "handover/win")
 }
 
