@@ -243,11 +243,16 @@ func (c *candidate) lost(ctx context.Context) (time.Time, error) {
 	return a.At, err
 }
 
-// watch makes the place write the time at which the tenure last held (contender.Tenure.Holds) to a
-// file, every five milliseconds, as long as the process lives. The file outlives the process.
-func (c *candidate) watch(ctx context.Context, file string) error {
-	_, err := c.do(ctx, call{Do: "watch", Text: file})
+// watch makes the place check every five milliseconds whether the tenure holds (contender.Tenure.Holds), as long as its
+// client is open. held returns when it last did.
+func (c *candidate) watch(ctx context.Context) error {
+	_, err := c.do(ctx, call{Do: "watch"})
 	return err
+}
+
+func (c *candidate) held(ctx context.Context) (time.Time, error) {
+	a, err := c.do(ctx, call{Do: "held"})
+	return a.At, err
 }
 
 // resign ends the tenure. put writes, under the tenure's protection, a key that is deleted with the
