@@ -33,6 +33,7 @@ func runRestless(ctx context.Context, dir string) error {
 
 // A run removes what runs that were killed have left, and nothing of runs that go on.
 func TestAbandoned(t *testing.T) {
+	t.Parallel()
 	o := options(t, "raft")
 	o.Systems, o.Scenarios = []peer.System{hasty}, []string{peers.Handover}
 	data := func(name string) []string {

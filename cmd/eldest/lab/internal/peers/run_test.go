@@ -73,10 +73,26 @@ func again(t *testing.T, o peers.Options, report *peers.Report) {
 	}
 }
 
-// One round of everything: each metric of each system has a sample, or the report has the reason.
+// One round of each scenario: each metric of each system has a sample, or the report has the reason. Scenarios that have
+// one turn at a time have two systems; the tests of the others are beside them.
 func TestRun(t *testing.T) {
-	o := options(t)
-	o.Dir = "" // in memory, if possible: there are many servers
+	t.Run("turns that overlap", func(t *testing.T) {
+		t.Parallel()
+		o := options(t)
+		o.Dir = "" // in memory, if possible: there are many servers
+		o.Scenarios = []string{peers.Handover, peers.Crash, peers.Machine, peers.Stop, peers.Cut, peers.Rest}
+		requireMeasured(t, o)
+	})
+	t.Run("turns alone", func(t *testing.T) {
+		t.Parallel()
+		o := options(t, "eldest", "redis")
+		o.Scenarios = []string{peers.Fanout, peers.Join, peers.Memory, peers.StoreLeader}
+		requireMeasured(t, o)
+	})
+}
+
+// requireMeasured runs, and requires a result or a reason of all that is wanted.
+func requireMeasured(t *testing.T, o peers.Options) {
 	report, err := peers.Run(etcdtest.ContextFor(t, 10*time.Minute), o)
 	require.NoError(t, err)
 	require.Empty(t, report.Incomplete)
@@ -102,26 +118,32 @@ func TestRun(t *testing.T) {
 		}
 		return found
 	}
-	for _, system := range systems.All() {
+	for _, system := range o.Systems {
 		for _, s := range peers.Scenarios {
 			for _, m := range s.Metrics {
+				if !slices.Contains(o.Scenarios, s.Name) {
+					continue
+				}
 				i := slices.IndexFunc(report.Results, func(r peers.Result) bool {
 					return r.Contender == system.Name && r.Scenario == s.Name && r.Metric == m.Name
 				})
+				of := system.Name + ": " + s.Name + "/" + m.Name
 				if i < 0 {
-					require.NotEmpty(t, reasons(system.Name, s.Name, s.Name+"/"+m.Name), "%s: %s/%s has neither a result nor a reason", system.Name, s.Name, m.Name)
+					require.NotEmpty(t, reasons(system.Name, s.Name, s.Name+"/"+m.Name), "%s has neither a result nor a reason", of)
 					continue
 				}
 				r := report.Results[i]
-				require.Equal(t, 1, r.Rounds+r.None, "%s: %s/%s", system.Name, s.Name, m.Name)
-				require.Equal(t, m.Unit, r.Unit)
-				require.Equal(t, peer.Shortest, r.Regime)
+				require.Equal(t, 1, r.Rounds+r.None, of)
+				require.Equal(t, []string{m.Unit, peer.Shortest}, []string{r.Unit, r.Regime})
 				if r.Errors > 0 {
-					t.Logf("%s: %s/%s: %s", system.Name, s.Name, m.Name, r.FirstError)
+					t.Logf("%s: %s", of, r.FirstError)
 				}
 				require.Equal(t, r.None > 0, r.Limit > 0)
 				for _, v := range r.Samples {
 					require.GreaterOrEqual(t, v, int64(0))
+				}
+				if m.Name == peers.LateWrites && system.Guard != "" && len(r.Samples) > 0 {
+					require.Zero(t, r.Max, "%s, although the store has a guard", of)
 				}
 			}
 		}
@@ -129,12 +151,12 @@ func TestRun(t *testing.T) {
 
 	var stored, table bytes.Buffer
 	require.NoError(t, figures.Encode(&stored, report))
-	again, err := peers.Read(&stored)
+	read, err := peers.Read(&stored)
 	require.NoError(t, err)
-	require.Equal(t, report.Results, again.Results)
-	require.Equal(t, report.Lacks, again.Lacks)
-	require.NoError(t, peers.Table(&table, again, story.Style{}))
-	require.Contains(t, table.String(), "handover/win")
+	require.Equal(t, report.Results, read.Results)
+	require.Equal(t, report.Lacks, read.Lacks)
+	require.NoError(t, peers.Table(&table, read, story.Style{}))
+	require.Contains(t, table.String(), o.Scenarios[0]+"/")
 }
 
 // Whatever ends a run, nothing remains of it: no file, no process.
@@ -219,6 +241,7 @@ func killParticipant() error {
 
 // A system that is not installed is skipped, with the reason.
 func TestSkipped(t *testing.T) {
+	t.Parallel()
 	o := options(t, "raft")
 	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
 		return nil, peer.ErrMissing
@@ -237,6 +260,7 @@ func TestSkipped(t *testing.T) {
 
 // Servers that do not start are errors of all that is wanted of them, and are not skipped.
 func TestNotStarted(t *testing.T) {
+	t.Parallel()
 	o := options(t, "raft")
 	o.Systems = append(o.Systems, peer.System{
 		Name: "broken", Lacks: map[string]string{peers.Join: "no queue"},

@@ -173,7 +173,7 @@ func (t *turn) once(metric string) (unit string, ok bool) {
 // sample records a measurement.
 func (t *turn) sample(metric string, value int64) {
 	if unit, ok := t.once(metric); ok {
-		t.results.sample(t.at(metric), unit, value)
+		t.results.record(t.at(metric), unit, func(of *Result) { of.Samples = append(of.Samples, value) })
 	}
 }
 
@@ -210,11 +210,14 @@ func (t *turn) miss(metric string, err error) {
 	switch {
 	case !ok:
 	case errors.Is(err, errLimit):
-		t.results.none(t.at(metric), unit, t.site.limit())
+		t.results.record(t.at(metric), unit, func(of *Result) { // the event did not happen
+			of.None++
+			of.Limit = max(of.Limit, t.site.limit())
+		})
 	case errors.Is(err, errors.ErrUnsupported):
 		t.results.lack(Lack{System: t.site.system.Name, Setting: t.site.setting, Scenario: t.scenario.Name + "/" + metric, Reason: shorten(err).Error()})
 	default:
-		t.results.fail(t.at(metric), unit, shorten(err))
+		t.results.fail(t.at(metric), unit, err)
 	}
 }
 

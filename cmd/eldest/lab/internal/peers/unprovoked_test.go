@@ -55,8 +55,10 @@ func (hastyTenure) Resign(context.Context) error         { return nil }
 // A leader that is replaced without a fault is counted. Its round is set up once more, or is an error: it is
 // neither a sample of the fault nor a minute at rest.
 func TestUnprovoked(t *testing.T) {
+	t.Parallel()
 	for scenario, count := range map[string]int{peers.Handover: 2, peers.Crash: 2, peers.Rest: 1, peers.Memory: 1} {
 		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
 			o := options(t, "raft")
 			o.Systems, o.Scenarios = []peer.System{hasty}, []string{scenario}
 			report, err := peers.Run(etcdtest.ContextFor(t, time.Minute), o)

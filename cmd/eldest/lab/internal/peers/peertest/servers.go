@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -30,8 +31,10 @@ func Start(t testing.TB, s peer.System, setting string) *peer.Servers {
 	t.Helper()
 	executable, err := os.Executable()
 	require.NoError(t, err)
-	// Not t.TempDir: a server that has a user of its own cannot reach that.
-	dir, err := os.MkdirTemp("", "peertest")
+	// In memory, if possible. Not t.TempDir: a server that has a user of its own cannot reach that.
+	storage, err := benchsite.Settle("", 1<<30)
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp(storage.Dir, "peertest")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	spawner, died := offspring.NewSpawner(), func(err error) { t.Errorf("a server died: %v", err) }
