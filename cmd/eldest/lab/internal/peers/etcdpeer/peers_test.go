@@ -29,20 +29,26 @@ func TestMain(m *testing.M) {
 	peertest.Main(m, nil)
 }
 
+// The systems have the same servers.
 func TestSystems(t *testing.T) {
-	for _, s := range []peer.System{etcdpeer.Eldest(), etcdpeer.Concurrency(), etcdpeer.ClientGo()} {
-		t.Run(s.Name, func(t *testing.T) {
-			t.Parallel()
-			further := map[string]func(*testing.T, *peer.Servers){}
-			if s.Name == "eldest" {
-				further["guards"] = guards
-			}
-			peertest.Suite{
-				System: s, Setting: peer.Defaults, Cut: peer.Shortest,
-				Version: `^etcd 3\.\d+\.\d+`, Nodes: 3, Written: 1, Many: 20,
-			}.Run(t, further)
-		})
+	servers := peertest.Start(t, etcdpeer.Eldest(), peer.Defaults)
+	suite := peertest.Suite{
+		Setting: peer.Defaults, Cut: peer.Shortest, Version: `^etcd 3\.\d+\.\d+`, Nodes: 3, Written: 1, Many: 20,
 	}
+	t.Run("elections", func(t *testing.T) {
+		for _, suite.System = range []peer.System{etcdpeer.ClientGo(), etcdpeer.Concurrency(), etcdpeer.Eldest()} {
+			s := suite
+			t.Run(s.System.Name, func(t *testing.T) {
+				t.Parallel()
+				further := map[string]func(*testing.T, *peer.Servers){}
+				if s.System.Name == "eldest" {
+					further["guards"] = guards
+				}
+				s.Elections(t, servers, further)
+			})
+		}
+	})
+	suite.Servers(t, servers)
 }
 
 // A keeper guards the process with the shortest settings only.
