@@ -249,7 +249,6 @@ func TestObserversWaitForTheLast(t *testing.T) {
 
 // The call spin keeps a worker's processor busy.
 func TestSpin(t *testing.T) {
-	t.Parallel()
 	h := testHost(t, true)
 	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
 	defer cancel()

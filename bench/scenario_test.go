@@ -352,7 +352,7 @@ func testSuspensions(t *testing.T, name string) {
 // Processes keep the processors busy as long as a turn lasts. If no process can be started, or no
 // member can be killed, there is a note.
 func TestSuspensionsByHogs(t *testing.T) {
-	o := Options{Rounds: 1, Contenders: []string{contender.Heartbeat1s}, For: 2 * time.Second, Regimes: []string{"hogs", "leader-killed"}}
+	o := Options{Rounds: 1, Contenders: []string{contender.Heartbeat1s}, For: time.Second, Regimes: []string{"hogs", "leader-killed"}}
 	report, err := Run(testContext(t), siteOf(etcdtest.Shared(t)), "suspensions", o)
 	require.NoError(t, err)
 	require.Zero(t, report.Find(contender.Heartbeat1s, "hogs", 0, "moves").Sum)

@@ -144,9 +144,12 @@ func (e *watchedElection) takePart(ctx context.Context, of contender.Contender, 
 
 // campaign campaigns and leads until the tenure has ended; it resumes a suspended tenure.
 func (e *watchedElection) campaign(ctx context.Context, c contender.Candidate) {
-	t, err := c.Campaign(ctx)
-	won := err == nil
-	for err == nil {
+	first, err := c.Campaign(ctx)
+	if err != nil {
+		return
+	}
+	won := true
+	for t := range contender.Tenures(ctx, c, first) {
 		e.note(func() {
 			if won {
 				e.won++
@@ -157,20 +160,12 @@ func (e *watchedElection) campaign(ctx context.Context, c contender.Candidate) {
 			e.leads, e.since, won = true, time.Now(), false
 		})
 		_ = retry.Wait(ctx, t.Context().Done())
-		suspended := errors.Is(context.Cause(t.Context()), eldest.ErrSuspended)
 		e.note(func() {
-			if suspended {
+			if errors.Is(context.Cause(t.Context()), eldest.ErrSuspended) {
 				e.suspended++
 			}
 			e.leads, e.since = false, time.Now()
 		})
-		again, ok := c.(interface {
-			Resume(ctx context.Context) (contender.Tenure, error)
-		})
-		if !ok || !suspended || ctx.Err() != nil {
-			return
-		}
-		t, err = again.Resume(ctx)
 	}
 }
 

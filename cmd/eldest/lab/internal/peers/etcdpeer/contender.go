@@ -55,7 +55,7 @@ func (c *client) Campaign(ctx context.Context, id string, queued func()) (peer.T
 	if err != nil {
 		return nil, err
 	}
-	c.life.Go(func() { t.resume(candidate) })
+	c.life.Go(func() { t.follow(candidate) })
 	return t, nil
 }
 
@@ -90,26 +90,15 @@ type tenure struct {
 	contender.Tenure // the present one; after a suspension a new one has the same token
 }
 
-// resume waits for the end of the tenure. A tenure that was suspended, because no heartbeat was acknowledged
-// in time, continues when its key is proven to exist still; elector.Run does the same.
-func (t *tenure) resume(candidate contender.Candidate) {
+// follow waits for the end of the tenure. One that was suspended, because no heartbeat was acknowledged in time,
+// continues when its key is proven to exist still; elector.Run does the same.
+func (t *tenure) follow(candidate contender.Candidate) {
 	defer close(t.over)
-	for {
-		life := t.now().Context()
-		<-life.Done()
-		again, ok := candidate.(interface {
-			Resume(ctx context.Context) (contender.Tenure, error)
-		})
-		if !ok || !errors.Is(context.Cause(life), eldest.ErrSuspended) {
-			return
-		}
-		next, err := again.Resume(t.client.life)
-		if err != nil {
-			return
-		}
+	for next := range contender.Tenures(t.client.life, candidate, t.now()) {
 		t.mu.Lock()
 		t.Tenure = next
 		t.mu.Unlock()
+		<-next.Context().Done()
 	}
 }
 

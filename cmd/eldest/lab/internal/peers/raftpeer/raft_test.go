@@ -21,7 +21,7 @@ func TestRaft(t *testing.T) {
 		// A participant leads in the end when the leader ends, although the extra voter may win first.
 		"the leader ends": func(t *testing.T, servers *peer.Servers) {
 			seconds := map[*peertest.Participant]*peertest.Campaign{}
-			for range 4 {
+			for range 3 {
 				p := s.Participants(t, servers, 2)
 				p[0].Campaign("first").Win()
 				seconds[p[0]] = p[1].Campaign("second").Wait()
