@@ -87,7 +87,7 @@ func (p *Participant) Campaign(id string) *Campaign {
 	})
 	p.t.Cleanup(func() {
 		cancel()
-		<-ended
+		require.NoError(p.t, <-ended)
 	})
 	return c
 }

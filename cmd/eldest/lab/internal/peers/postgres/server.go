@@ -83,7 +83,7 @@ func programs() (string, error) {
 		}
 	}
 	if dir == "" {
-		return "", fmt.Errorf("Debian's package postgresql-15 is %w", peer.ErrMissing)
+		return "", fmt.Errorf("the package postgresql-15 of Debian is %w", peer.ErrMissing)
 	}
 	return dir, nil
 }

@@ -106,7 +106,7 @@ func (s servers) writes(ctx context.Context) (sum int64, err error) {
 		sum += commands("pexpire") + commands("rpush") + 2*commands("del") // a key that was deleted had been created
 		sum += number("Keyspace", "db0", "keys") + number("Stats", "expired_keys", "")
 		if err != nil {
-			return 0, fmt.Errorf("Redis' INFO: %w", err)
+			return 0, fmt.Errorf("line of INFO: %w", err)
 		}
 	}
 	return sum, nil

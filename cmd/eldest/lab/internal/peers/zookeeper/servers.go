@@ -39,7 +39,7 @@ func start(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
 		return nil, fmt.Errorf("a Java runtime (Debian: default-jre-headless) is %w: %w", peer.ErrMissing, err)
 	}
 	if _, err := os.Stat(jar); err != nil {
-		return nil, fmt.Errorf("Debian's package zookeeper is %w: %w", peer.ErrMissing, err)
+		return nil, fmt.Errorf("the package zookeeper of Debian is %w: %w", peer.ErrMissing, err)
 	}
 	ports, err := cfg.Fleet.Ports(3 * size)
 	if err != nil {
