@@ -149,9 +149,11 @@ func (p *host) open(o *opening) error {
 	if !ok {
 		return fmt.Errorf("no system %q", o.System)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, o.Timeout)
+	ctx, cancel := context.WithTimeout(p.ctx, settingUp)
 	defer cancel()
-	client, err := system.Dial(ctx, o.clientConfig(p.net))
+	client, err := system.Dial(ctx, peer.ClientConfig{
+		Setting: o.Setting, Endpoints: o.Endpoints, Election: o.Election, ID: o.ID, Index: o.Index, Net: p.net,
+	})
 	if err != nil {
 		return err
 	}

@@ -102,13 +102,29 @@ func (r *run) measure(ctx context.Context, setting string) error {
 	return errors.Join(failed...)
 }
 
-// groups are the scenarios whose turns belong to the same rounds.
-var groups = [][]string{{Handover}, {Crash, Machine, Stop, Cut}, {Fanout}, {Join}, {Memory}, {Rest}, {StoreLeader}}
+// group has scenarios whose turns belong to the same rounds.
+type group struct {
+	scenarios []string
+	// alone measures a turn that overlaps with no other; nil means together. A turn that only counts does not
+	// depend on what else runs.
+	alone  func(t *turn, ctx context.Context) error
+	counts bool
+}
+
+var groups = []group{
+	{scenarios: []string{Handover}},
+	{scenarios: []string{Crash, Machine, Stop, Cut}},
+	{scenarios: []string{Fanout}, alone: (*turn).fanout},
+	{scenarios: []string{Join}, alone: (*turn).join},
+	{scenarios: []string{Memory}, alone: (*turn).memory},
+	{scenarios: []string{Rest}, alone: (*turn).rest, counts: true},
+	{scenarios: []string{StoreLeader}, alone: (*turn).storeLeader},
+}
 
 // measureGroup measures the rounds of a group of scenarios.
-func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, group []string) {
+func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, group group) {
 	most := 0
-	for _, name := range group {
+	for _, name := range group.scenarios {
 		if s, _ := find(name); r.options.wants(name) {
 			most = max(most, r.options.rounds(s, setting))
 		}
@@ -116,7 +132,7 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 	for round := range most {
 		var turns []*turn
 		order := rand.Perm(len(sites)) // so that what one system leaves behind meets another one each time
-		for _, name := range group {
+		for _, name := range group.scenarios {
 			s, _ := find(name)
 			for _, i := range order {
 				if r.options.wants(name) && round < r.options.rounds(s, setting) && r.has(sites[i].system, setting, s) {
@@ -127,21 +143,18 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 		if ctx.Err() != nil {
 			return
 		}
-		switch measure := solo[group[0]]; {
-		case measure == nil:
+		if group.alone == nil {
 			r.together(ctx, turns)
-		case group[0] == Rest:
-			// Counts do not depend on what else runs.
-			var all sync.WaitGroup
-			for _, t := range turns {
-				all.Go(func() { t.alone(ctx, measure) })
-			}
-			all.Wait()
-		default:
-			for _, t := range turns {
-				t.alone(ctx, measure)
+			continue
+		}
+		var all sync.WaitGroup
+		for _, t := range turns {
+			all.Go(func() { t.alone(ctx, group.alone) })
+			if !group.counts {
+				all.Wait()
 			}
 		}
+		all.Wait()
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -58,10 +57,6 @@ func (r *run) nextElection(of Scenario) string {
 func (t *turn) open(ctx context.Context) (*participant, error) {
 	index := len(t.all)
 	id := fmt.Sprintf("%s-p%d", t.election, index)
-	dir := filepath.Join(t.dir, id)
-	if err := makeDir(dir); err != nil {
-		return nil, err
-	}
 	p, err := startParticipant(t.spawner, []string{t.options.Executable, "bench", "peers-participant"}, id)
 	if err != nil {
 		return nil, err
@@ -71,7 +66,7 @@ func (t *turn) open(ctx context.Context) (*participant, error) {
 	defer cancel()
 	_, err = p.call(ctx, request{Do: doOpen, Open: &opening{
 		System: t.site.system.Name, Setting: t.site.setting, Endpoints: t.site.servers.Endpoints,
-		Election: t.election, ID: id, Index: index, Dir: dir, Timeout: settingUp,
+		Election: t.election, ID: id, Index: index,
 	}})
 	return p, err
 }
@@ -231,7 +226,6 @@ func (t *turn) close() {
 			} else {
 				p.close()
 			}
-			_ = removeDir(filepath.Join(t.dir, p.id)) // the run removes what is left
 		})
 	}
 	wg.Wait()

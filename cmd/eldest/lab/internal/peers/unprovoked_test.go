@@ -2,6 +2,8 @@ package peers_test
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,44 +15,55 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// hasty is a system without servers: the candidate that waits wins a moment later, whatever the leader does.
-var hasty = peer.System{
-	Name: "hasty",
-	Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
-		return &peer.Servers{Writes: func(context.Context) (int64, error) { return 0, nil }}, nil
-	},
-	Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
-		return hastyClient(cfg.Index), nil
-	},
+// The systems without servers, by name. Of the two candidates of hasty the one that waits wins a moment later, whatever the
+// leader does; of calm it waits. The participants of the first election of mortal die after half a second.
+var fakes = map[string]peer.System{"hasty": fake("hasty"), "calm": fake("calm"), "mortal": fake("mortal")}
+
+func fake(name string) peer.System {
+	return peer.System{
+		Name: name,
+		Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
+			return &peer.Servers{Writes: func(context.Context) (int64, error) { return 0, nil }}, nil
+		},
+		Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
+			if name == "mortal" && strings.HasSuffix(cfg.Election, "-1") {
+				time.AfterFunc(500*time.Millisecond, func() { os.Exit(3) })
+			}
+			return fakeClient{waits: cfg.Index > 0, hasty: name == "hasty"}, nil
+		},
+	}
 }
 
-// named is systems.Named, and hasty.
+// named is systems.Named, and the fakes.
 func named(name string) (peer.System, bool) {
-	if name == hasty.Name {
-		return hasty, true
+	if s, ok := fakes[name]; ok {
+		return s, true
 	}
 	return systems.Named(name)
 }
 
-// hastyClient is a participant's number.
-type hastyClient int
+type fakeClient struct{ waits, hasty bool }
 
-func (hastyClient) Log(context.Context) ([]string, error) { return nil, nil }
-func (hastyClient) Close() error                          { return nil }
+func (fakeClient) Log(context.Context) ([]string, error) { return nil, nil }
+func (fakeClient) Close() error                          { return nil }
 
-func (c hastyClient) Campaign(_ context.Context, _ string, queued func()) (peer.Tenure, error) {
-	if c > 0 {
+func (c fakeClient) Campaign(ctx context.Context, _ string, queued func()) (peer.Tenure, error) {
+	if c.waits {
 		queued()
 		time.Sleep(100 * time.Millisecond)
+		if !c.hasty {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
 	}
-	return hastyTenure{}, nil
+	return fakeTenure{}, nil
 }
 
-type hastyTenure struct{}
+type fakeTenure struct{}
 
-func (hastyTenure) Holds() bool                          { return true }
-func (hastyTenure) Append(context.Context, string) error { return nil }
-func (hastyTenure) Resign(context.Context) error         { return nil }
+func (fakeTenure) Holds() bool                          { return true }
+func (fakeTenure) Append(context.Context, string) error { return nil }
+func (fakeTenure) Resign(context.Context) error         { return nil }
 
 // A leader that is replaced without a fault is counted. Its round is set up once more, or is an error: it is
 // neither a sample of the fault nor a minute at rest.
@@ -60,7 +73,7 @@ func TestUnprovoked(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, "raft")
-			o.Systems, o.Scenarios = []peer.System{hasty}, []string{scenario}
+			o.Systems, o.Scenarios = []peer.System{fakes["hasty"]}, []string{scenario}
 			report, err := peers.Run(etcdtest.ContextFor(t, time.Minute), o)
 			require.NoError(t, err)
 			require.Equal(t, []peers.Unprovoked{{System: "hasty", Setting: peer.Shortest, Count: count}}, report.Unprovoked)

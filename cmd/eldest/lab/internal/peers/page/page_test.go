@@ -5,10 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,9 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// keep is where TestPages writes the pages of the sample, to look at them.
-var keep = flag.String("page.dir", "", "write the sample's pages to this directory")
 
 // at returns a cell of the report's tables.
 func at(t *testing.T, r *peers.Report, setting, system, key string) cell {
@@ -134,13 +128,6 @@ func TestPages(t *testing.T) {
 	var page, text bytes.Buffer
 	require.NoError(t, HTML(&page, r))
 	require.NoError(t, Markdown(&text, r))
-	svg, err := Chart(r)
-	require.NoError(t, err)
-	if *keep != "" {
-		for name, content := range map[string]string{"elections.html": page.String(), "elections.md": text.String(), "elections.svg": svg} {
-			require.NoError(t, os.WriteFile(filepath.Join(*keep, name), []byte(content), 0o644))
-		}
-	}
 	for _, out := range []string{page.String(), text.String()} {
 		require.NotContains(t, out, "<script")
 		require.NotContains(t, out, "<no value>")

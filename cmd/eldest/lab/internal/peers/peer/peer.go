@@ -125,8 +125,6 @@ type ClientConfig struct {
 	Index int
 	// Net makes all connections.
 	Net Network
-	// Dir is an empty directory, for systems whose participants store data.
-	Dir string
 }
 
 // Network makes the connections of a participant, which can be cut. All connections must be made by it.

@@ -34,7 +34,7 @@ func Participants(t testing.TB, s peer.System, servers *peer.Servers, setting st
 		t.Cleanup(p.network.Close)
 		c, err := s.Dial(etcdtest.Context(t), peer.ClientConfig{
 			Setting: setting, Endpoints: servers.Endpoints, Election: election,
-			ID: fmt.Sprint("p", i), Index: i, Net: p.network, Dir: t.TempDir(),
+			ID: fmt.Sprint("p", i), Index: i, Net: p.network,
 		})
 		require.NoError(t, err)
 		p.Client = c
