@@ -74,7 +74,7 @@ func (t *turn) fanout(candidates, hosts []host) {
 	if t.point.regime == "slow-mixed" {
 		slow = t.point.n / 10
 	}
-	var crowds []*crowd
+	var crowds []made
 	for i, h := range hosts {
 		part := func(of int) int { return of*(i+1)/len(hosts) - of*i/len(hosts) }
 		c := must(h.observe(t.ctx, t.contender, leader.election, part(t.point.n), part(slow)))

@@ -24,7 +24,7 @@ func testHost(t *testing.T, process bool) host {
 }
 
 // candidateOn makes a candidate with a session of its own.
-func candidateOn(t *testing.T, h host, name, election string) (*session, *candidate) {
+func candidateOn(t *testing.T, h host, name, election string) (made, *candidate) {
 	s, err := h.open(testContext(t), name, time.Minute)
 	require.NoError(t, err)
 	c, err := s.candidate(testContext(t), election)

@@ -44,8 +44,7 @@ func TestBadUsageOfBenchPeers(t *testing.T) {
 			require.Contains(t, stderr, reason)
 		})
 	}
-	none := func(string) (peer.Main, bool) { return nil, false }
-	code, _, stderr := clitest.Line(t, NewPeersRoot(nil, nil, none), "bench", "peers-server", "none")
+	code, _, stderr := clitest.Line(t, NewPeersRoot(nil, nil), "bench", "peers-server", "none")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, `no server "none"`)
 }

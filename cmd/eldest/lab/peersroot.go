@@ -18,9 +18,8 @@ import (
 )
 
 // NewPeersRoot returns the commands of the program that measures elections of several systems: the one that
-// compares them, and those of its processes. named returns the system of a name, main the main function of a
-// server that is a Go library.
-func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), main func(string) (peer.Main, bool)) *cobra.Command {
+// compares them, and those of its processes: participants, and servers that are Go libraries, which are mains.
+func NewPeersRoot(all []peer.System, mains map[string]peer.Main) *cobra.Command {
 	root := cli.NewRoot()
 	group := &cobra.Command{Use: "bench", Short: "Compare elections"}
 	group.AddGroup(&cobra.Group{ID: othersGroup, Title: "Commands:"})
@@ -30,13 +29,13 @@ func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), mai
 			// Nothing but the participant's lines may be written to stdout, also by libraries.
 			out := cmd.OutOrStdout()
 			os.Stdout = os.Stderr
-			return peers.Participate(cmd.Context(), named, cmd.InOrStdin(), out)
+			return peers.Participate(cmd.Context(), all, cmd.InOrStdin(), out)
 		},
 	}, &cobra.Command{
 		Use: "peers-server NAME ARGUMENT...", Short: "Run a server of an election that is measured", Hidden: true,
 		Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			serve, ok := main(args[0])
+			serve, ok := mains[args[0]]
 			if !ok {
 				return cli.Usagef("no server %q", args[0])
 			}

@@ -35,7 +35,7 @@ func runRestless(ctx context.Context, dir string) error {
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	o := options(t, "raft")
-	o.Systems, o.Scenarios = []peer.System{fakes["hasty"]}, []string{peers.Handover}
+	o.Systems, o.Scenarios = []peer.System{hasty}, []string{peers.Handover}
 	data := func(name string) []string {
 		all, err := filepath.Glob(filepath.Join(o.Dir, name))
 		require.NoError(t, err)

@@ -197,7 +197,7 @@ func requireNoChildren(t *testing.T) {
 func TestParticipantDies(t *testing.T) {
 	t.Parallel()
 	o := options(t, "raft")
-	o.Systems, o.Scenarios, o.Rounds = []peer.System{fakes["mortal"]}, []string{peers.Rest}, 2
+	o.Systems, o.Scenarios, o.Rounds = []peer.System{mortal}, []string{peers.Rest}, 2
 	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)
 	require.NoError(t, err)
 	r := report.Results[0]
@@ -214,7 +214,7 @@ func TestSkipped(t *testing.T) {
 	absent := peer.System{Name: "absent", Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
 		return nil, peer.ErrMissing
 	}}
-	o.Systems, o.Scenarios, o.Settings = []peer.System{fakes["calm"], absent}, []string{peers.Join}, nil
+	o.Systems, o.Scenarios, o.Settings = []peer.System{calm, absent}, []string{peers.Join}, nil
 	var skipped []peers.Skipped
 	o.Skip = func(s peers.Skipped) { skipped = append(skipped, s) }
 	report, err := peers.Run(etcdtest.ContextFor(t, 2*time.Minute), o)
@@ -245,29 +245,12 @@ func TestNotStarted(t *testing.T) {
 	require.Contains(t, report.Lacks, peers.Lack{System: "broken", Scenario: peers.Join, Reason: "no queue"})
 }
 
-func TestOptions(t *testing.T) {
-	for name, change := range map[string]func(*peers.Options){
-		`no scenario "none"`: func(o *peers.Options) { o.Scenarios = []string{"none"} },
-		`no settings "none"`: func(o *peers.Options) { o.Settings = []string{"none"} },
-		"no systems":         func(o *peers.Options) { o.Systems = nil },
-		"-1 rounds":          func(o *peers.Options) { o.Rounds = -1 },
-		"size -1":            func(o *peers.Options) { o.Size = -1 },
-		"1ms":                func(o *peers.Options) { o.For = time.Millisecond },
-	} {
-		o := options(t, "raft")
-		change(&o)
-		_, err := peers.Run(t.Context(), o)
-		require.ErrorIs(t, err, peers.ErrInvalid)
-		require.ErrorContains(t, err, name)
-	}
-}
-
 // A participant answers what it is asked, also nonsense, and ends with its stdin.
 func TestParticipate(t *testing.T) {
 	in, requests := io.Pipe()
 	answers, out := io.Pipe()
 	ended := etcdtest.Go(func() error {
-		err := peers.Participate(t.Context(), systems.Named, in, out)
+		err := peers.Participate(t.Context(), systems.All(), in, out)
 		return err
 	})
 	dec := json.NewDecoder(answers)

@@ -11,13 +11,15 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// The systems without servers, by name. Of the two candidates of hasty the one that waits wins a moment later, whatever the
+// Systems without servers. Of the two candidates of hasty the one that waits wins a moment later, whatever the
 // leader does; of calm it waits. The participants of the first election of mortal die after half a second.
-var fakes = map[string]peer.System{"hasty": fake("hasty"), "calm": fake("calm"), "mortal": fake("mortal")}
+var (
+	hasty, calm, mortal = fake("hasty"), fake("calm"), fake("mortal")
+	fakes               = []peer.System{hasty, calm, mortal}
+)
 
 func fake(name string) peer.System {
 	return peer.System{
@@ -32,14 +34,6 @@ func fake(name string) peer.System {
 			return fakeClient{waits: cfg.Index > 0, hasty: name == "hasty"}, nil
 		},
 	}
-}
-
-// named is systems.Named, and the fakes.
-func named(name string) (peer.System, bool) {
-	if s, ok := fakes[name]; ok {
-		return s, true
-	}
-	return systems.Named(name)
 }
 
 type fakeClient struct{ waits, hasty bool }
@@ -73,7 +67,7 @@ func TestUnprovoked(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			o := options(t, "raft")
-			o.Systems, o.Scenarios = []peer.System{fakes["hasty"]}, []string{scenario}
+			o.Systems, o.Scenarios = []peer.System{hasty}, []string{scenario}
 			report, err := peers.Run(etcdtest.ContextFor(t, time.Minute), o)
 			require.NoError(t, err)
 			require.Equal(t, []peers.Unprovoked{{System: "hasty", Setting: peer.Shortest, Count: count}}, report.Unprovoked)
