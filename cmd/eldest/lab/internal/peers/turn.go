@@ -36,16 +36,12 @@ type turn struct {
 	ready, fault time.Time
 
 	all   []*participant
-	dead  map[*participant]bool // they failed with their machine
-	known map[string]bool       // metrics of which the turn has a result
-	err   error                 // why the turn is over
+	known map[string]bool // metrics of which the turn has a result
+	err   error           // why the turn is over
 }
 
 func (r *run) newTurn(s *site, of Scenario) *turn {
-	return &turn{
-		run: r, site: s, scenario: of, election: r.nextElection(of),
-		dead: map[*participant]bool{}, known: map[string]bool{},
-	}
+	return &turn{run: r, site: s, scenario: of, election: r.nextElection(of), known: map[string]bool{}}
 }
 
 // nextElection returns a name that no other election of the run has.
@@ -220,13 +216,7 @@ func (t *turn) miss(metric string, err error) {
 func (t *turn) close() {
 	var wg sync.WaitGroup
 	for _, p := range t.all {
-		wg.Go(func() {
-			if t.dead[p] {
-				p.kill()
-			} else {
-				p.close()
-			}
-		})
+		wg.Go(p.close)
 	}
 	wg.Wait()
 }
