@@ -25,9 +25,9 @@ type Site struct {
 	// Metrics reads the servers' metrics, added up over all members. The keys are
 	// the names of the series, without labels.
 	Metrics func(ctx context.Context) (map[string]float64, error)
-	// KillLeader kills the member that is etcd's leader, and returns a function that starts it
-	// again.
-	KillLeader func(ctx context.Context) (restart func(ctx context.Context) error, err error)
+	// KillLeader kills the member that is etcd's leader, and returns the time just before, and a function that starts
+	// it again.
+	KillLeader func(ctx context.Context) (killed time.Time, restart func(ctx context.Context) error, err error)
 	// Worker makes the command of a process that runs Work; the run uses its standard streams. The
 	// process first reads WorkerInput. Start, if not nil, is called to start the command instead of
 	// its own method.

@@ -324,12 +324,12 @@ func testCrash(t *testing.T, name string) {
 func testSuspensions(t *testing.T, name string) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
 	site := siteOf(c)
-	site.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
+	site.KillLeader = func(ctx context.Context) (time.Time, func(context.Context) error, error) {
 		i, err := c.Leader(ctx)
 		if err == nil {
 			err = c.Member(i).Kill()
 		}
-		return func(ctx context.Context) error { return c.Restart(ctx, i) }, err
+		return time.Now(), func(ctx context.Context) error { return c.Restart(ctx, i) }, err
 	}
 	report, err := Run(testContext(t), site, "suspensions", Options{
 		Rounds: 1, Contenders: []string{name}, For: 4 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,

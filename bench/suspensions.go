@@ -69,7 +69,9 @@ func measureSuspensions(r *run) {
 			if t.site.KillLeader == nil {
 				check(fmt.Errorf("no member can be killed here: %w", errors.ErrUnsupported))
 			}
-			restart = must(t.site.KillLeader(t.ctx))
+			_, again, err := t.site.KillLeader(t.ctx)
+			check(err)
+			restart = again
 			t.after(func(ctx context.Context) { _ = restart(ctx) }) // does nothing if it was started again
 		}
 		t.sleep(t.options.For / 3)

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -25,10 +26,7 @@ type servers struct {
 // start starts a cluster with etcd's default timeouts and fsync. The settings of the systems are those of their
 // clients: all use etcd with its defaults.
 func start(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{
-		Members: members, Dir: cfg.Dir, Command: []string{cfg.Executable, "etcd", "member"}, Died: cfg.Died,
-		Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true,
-	})
+	cluster, err := benchsite.Start(ctx, members, cfg.Dir, []string{cfg.Executable, "etcd", "member"}, cfg.Died)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +43,7 @@ func start(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
 	}
 	return &peer.Servers{
 		Version: "etcd " + status.Version, Nodes: members, Endpoints: cluster.Endpoints(),
-		Writes: s.writes, KillLeader: s.killLeader, Close: s.close,
+		Writes: s.writes, KillLeader: benchsite.KillLeader(cluster), Close: s.close,
 	}, nil
 }
 
@@ -80,18 +78,6 @@ func (s *servers) writes(ctx context.Context) (int64, error) {
 		return 0, errors.Join(errs...)
 	}
 	return int64(highest), nil
-}
-
-func (s *servers) killLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
-	leader, err := s.cluster.Leader(ctx)
-	if err != nil {
-		return killed, nil, err
-	}
-	killed = time.Now()
-	if err := s.cluster.Member(leader).Kill(); err != nil {
-		return killed, nil, err
-	}
-	return killed, func(ctx context.Context) error { return s.cluster.Restart(ctx, leader) }, nil
 }
 
 func (s *servers) close() error { return errors.Join(s.admin.Close(), s.cluster.Close()) }
