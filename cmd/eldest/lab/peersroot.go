@@ -72,11 +72,8 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 	o.Skip = func(s peers.Skipped) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %s: %s\n", cli.Printable(s.System), cli.Printable(s.Reason))
 	}
-	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(now peers.Progress, passed time.Duration) string {
-		if now.Total == 0 {
-			return "peers: starting the servers"
-		}
-		return progressLine("peers", bench.Progress{Contender: now.System, Regime: now.Scenario + " " + now.Setting, Done: now.Done, Total: now.Total}, false, passed)
+	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(now bench.Progress, passed time.Duration) string {
+		return progressLine("peers", now, false, passed)
 	})
 	o.Progress = show.Update
 	report, err := peers.Run(cmd.Context(), o)

@@ -212,7 +212,9 @@ func (r *run) skip(s Skipped) {
 func (r *run) progress(t *turn) {
 	done := int(r.begun.Add(1)) - 1
 	if r.options.Progress != nil {
-		r.options.Progress(Progress{t.site.setting, t.scenario.Name, t.site.system.Name, done, r.options.total()})
+		r.options.Progress(bench.Progress{
+			Contender: t.site.system.Name, Regime: t.scenario.Name + " " + t.site.setting, Done: done, Total: r.options.total(),
+		})
 	}
 }
 
