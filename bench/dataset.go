@@ -12,46 +12,17 @@ const (
 	// valueSize is the size of a value of the data, pageSize the number of values in a reply.
 	valueSize = 16 << 10
 	pageSize  = 64
-	// dataTTL is the TTL of the lease of the data, in seconds.
-	dataTTL = 60
 )
 
-// dataset is the data of services: keys outside of every election, as long as the run lasts.
+// dataset is the data of services, as long as the run lasts.
 type dataset struct {
-	*run
-	client  *clientv3.Client
-	lease   clientv3.LeaseID
-	stop    context.CancelFunc
+	*leased
 	written map[int]bool
-}
-
-func (r *run) newDataset() *dataset {
-	client := must(r.site.dial())
-	d := &dataset{run: r, client: client, stop: func() {}, written: map[int]bool{}}
-	granted, err := client.Grant(r.ctx, dataTTL)
-	if err == nil {
-		d.lease = granted.ID
-		var alive <-chan *clientv3.LeaseKeepAliveResponse
-		live, stop := context.WithCancel(r.ctx)
-		d.stop = stop
-		if alive, err = client.KeepAlive(live, d.lease); err == nil {
-			go func() {
-				for range alive {
-					continue // the client reads the TTL itself
-				}
-			}()
-		}
-	}
-	if err != nil {
-		d.remove()
-		check(fmt.Errorf("a lease for the data: %w", err))
-	}
-	return d
 }
 
 // of returns the prefix of n MiB of random values; it writes them at the first call.
 func (d *dataset) of(n int) (prefix string) {
-	prefix = fmt.Sprintf("%s-data-%d/", d.name, n)
+	prefix = fmt.Sprintf("%s-data-%d/", d.run.name, n)
 	if d.written[n] {
 		return prefix
 	}
@@ -59,18 +30,9 @@ func (d *dataset) of(n int) (prefix string) {
 	value := make([]byte, valueSize)
 	for i := range n << 20 / valueSize {
 		_, _ = rand.Read(value) // never fails
-		must(d.client.Put(d.ctx, fmt.Sprintf("%s%08d", prefix, i), string(value), clientv3.WithLease(d.lease)))
+		check(d.put(d.run.ctx, fmt.Sprintf("%s%08d", prefix, i), string(value)))
 	}
 	return prefix
-}
-
-// remove removes the data.
-func (d *dataset) remove() {
-	d.stop()
-	if d.lease != 0 {
-		_, _ = d.client.Revoke(d.cleanup, d.lease) // at the latest it expires
-	}
-	_ = d.client.Close()
 }
 
 // dataCopy is a service's copy of the data, as of a revision; 0 before it has one. It is for one

@@ -27,7 +27,7 @@ const (
 
 func measureDrain(r *run) {
 	hosts := r.hostsOf(queueHosts)
-	r.measure(r.sized("queue", r.options.Rounds, 2*turnTimeout, 60*time.Millisecond), func(t *turn) {
+	r.measure(r.points(point{cold: true, queue: true, timeout: 2 * turnTimeout}, 60*time.Millisecond, "queue"), func(t *turn) {
 		q := t.newQueue(hosts, t.point.n)
 		q.campaign(q.members...)
 		q.monitor.stop() // from here on only requests of the candidates are measured

@@ -2,11 +2,9 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -35,10 +33,8 @@ type failover struct {
 	// began is when the leader failed, lost when its user was notified (zero if the contender does
 	// not notify), and succeeded when the successor won.
 	began, lost, succeeded time.Time
-	// watch is a file with the time at which the old leader's tenure last held; held is that time,
-	// read at the end.
-	watch string
-	held  time.Time
+	// held is the time at which the old leader's tenure last held, zero if its process was killed.
+	held time.Time
 }
 
 // fault is what happens to the leaders of a regime.
@@ -50,8 +46,8 @@ type fault struct {
 	host func(t *turn, i int) host
 	// inject makes the host fail. undo, which may be nil, reverses that after the successor's win.
 	inject, undo func(ctx context.Context, h host) error
-	// watched means that a file shows when the old leader's tenure last held, instead of a
-	// notification of its user.
+	// watched means that the old leader's process is asked when its tenure last held, instead of when its user was
+	// notified.
 	watched bool
 	// lease means that only the lease's end replaces the leader, with every contender.
 	lease bool
@@ -114,10 +110,7 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 		f.host = how.host(t, i)
 		f.leader, _, f.won = t.pair(f.host, waiters[i%len(waiters)], ttl)
 		if how.watched {
-			file := must(os.CreateTemp("", "eldest-bench-"))
-			f.watch = file.Name()
-			t.after(func(context.Context) { _ = os.Remove(f.watch) })
-			check(errors.Join(file.Close(), f.leader.watch(t.ctx, f.watch)))
+			check(f.leader.watch(t.ctx))
 		}
 	}
 	if how.undo != nil {
@@ -148,7 +141,7 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 }
 
 // run makes the leader fail and blocks until the successor leads and the old leader's user is
-// notified, or the file shows whether it still leads.
+// notified, or the old leader's process has said when it last led.
 //
 // Before the leader fails it has renewed its lease, or sent a heartbeat, at least once. The time
 // since then is random, over at least half the time in which a missing renewal is noticed: every
@@ -193,20 +186,18 @@ func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error
 // process was continued.
 const goesOn = 200 * time.Millisecond
 
-// overlap reads the time at which the old leader's tenure last held.
-func (f *failover) overlap(ctx context.Context, how fault) error {
-	if how.undo != nil {
-		if err := how.undo(ctx, f.host); err != nil {
-			return err
-		}
+// overlap asks when the old leader's tenure last held. A process that was killed leads no more.
+func (f *failover) overlap(ctx context.Context, how fault) (err error) {
+	if how.undo == nil {
+		return nil
+	}
+	if err := how.undo(ctx, f.host); err != nil {
+		return err
 	}
 	if err := retry.Sleep(ctx, goesOn); err != nil {
 		return err
 	}
-	data, err := os.ReadFile(f.watch)
-	if len(data) == 8 {
-		f.held = time.Unix(0, int64(binary.BigEndian.Uint64(data)))
-	}
+	f.held, err = f.leader.held(ctx)
 	return err
 }
 

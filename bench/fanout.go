@@ -57,18 +57,11 @@ func measureFanout(r *run) {
 			observers["processes"] = append(observers["processes"], r.host())
 		}
 	}
-	var points []point
-	for _, regime := range []string{"one-process", "slow-mixed", "processes"} {
-		for _, n := range r.options.Sizes {
-			if observers[regime] != nil {
-				points = append(points, point{
-					regime: regime, n: n, rounds: r.options.Rounds,
-					timeout: turnTimeout + time.Duration(n)*20*time.Millisecond,
-				})
-			}
-		}
+	regimes := []string{"one-process", "slow-mixed"}
+	if processes > 0 {
+		regimes = append(regimes, "processes")
 	}
-	r.measure(points, func(t *turn) {
+	r.measure(r.points(point{timeout: turnTimeout}, 20*time.Millisecond, regimes...), func(t *turn) {
 		hosts := observers[t.point.regime]
 		t.fanout(candidates, hosts[:min(len(hosts), t.point.n)])
 	})
@@ -81,7 +74,7 @@ func (t *turn) fanout(candidates, hosts []host) {
 	if t.point.regime == "slow-mixed" {
 		slow = t.point.n / 10
 	}
-	var crowds []*crowd
+	var crowds []made
 	for i, h := range hosts {
 		part := func(of int) int { return of*(i+1)/len(hosts) - of*i/len(hosts) }
 		c := must(h.observe(t.ctx, t.contender, leader.election, part(t.point.n), part(slow)))

@@ -40,15 +40,7 @@ var footprint = Scenario{
 // --processes sets. Contenders are used without a host, which would take memory of its own.
 func measureFootprint(r *run) {
 	ttl := r.granted(r.options.TTLs[0])
-	var points []point
-	for _, regime := range []string{"candidate", "shared", "observer", "election"} {
-		for _, n := range r.options.Sizes {
-			points = append(points, point{
-				regime: regime, n: n, rounds: r.options.Rounds, cold: true,
-				timeout: turnTimeout + time.Duration(n)*30*time.Millisecond,
-			})
-		}
-	}
+	points := r.points(point{cold: true, timeout: turnTimeout}, 30*time.Millisecond, "candidate", "shared", "observer", "election")
 	r.measure(points, func(t *turn) {
 		f := &footprints{turn: t, of: must(contender.Named(t.contender)), here: t.local()}
 		switch t.point.regime {

@@ -95,16 +95,11 @@ func measureForwarding(r *run) {
 			callers[way] = append(callers[way], c)
 		}
 	}
-	by, points := map[string]exchange{}, []point(nil)
+	by := map[string]exchange{}
 	for _, x := range exchanges() {
 		by[x.regime] = x
-		for _, n := range r.options.Sizes {
-			points = append(points, point{
-				regime: x.regime, n: n, rounds: r.options.Rounds,
-				timeout: turnTimeout + r.options.For + time.Duration(n)*100*time.Millisecond,
-			})
-		}
 	}
+	points := r.points(point{timeout: turnTimeout + r.options.For}, 100*time.Millisecond, names(exchangeRegimes())...)
 	r.measure(points, func(t *turn) {
 		t.exchange(service, callers[t.contender][:t.point.n], by[t.point.regime])
 	})

@@ -27,14 +27,7 @@ var heartbeats = Scenario{
 
 func measureHeartbeats(r *run) {
 	ttl := r.granted(r.options.TTLs[0])
-	var points []point
-	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: "lead", n: n, rounds: r.options.Rounds, cold: true,
-			timeout: turnTimeout + r.options.For + time.Duration(n)*30*time.Millisecond,
-		})
-	}
-	r.measure(points, func(t *turn) {
+	r.measure(r.points(point{cold: true, timeout: turnTimeout + r.options.For}, 30*time.Millisecond, "lead"), func(t *turn) {
 		on := host{t.local()}
 		var elections []string
 		for range t.point.n {

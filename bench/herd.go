@@ -35,7 +35,7 @@ const firstRenewals = 700 * time.Millisecond
 // that request, the candidate receives the deletion as well: one event more.
 func measureHerd(r *run) {
 	hosts := r.hostsOf(queueHosts)
-	r.measure(r.sized("departure", r.options.Rounds, turnTimeout, 60*time.Millisecond), func(t *turn) {
+	r.measure(r.points(point{cold: true, queue: true, timeout: turnTimeout}, 60*time.Millisecond, "departure"), func(t *turn) {
 		n := t.point.n
 		q := t.newQueue(hosts, n+2) // the leader, and one more than wait at the end
 		// One group after the other, so that the order of the candidates is known.

@@ -25,9 +25,9 @@ type Site struct {
 	// Metrics reads the servers' metrics, added up over all members. The keys are
 	// the names of the series, without labels.
 	Metrics func(ctx context.Context) (map[string]float64, error)
-	// KillLeader kills the member that is etcd's leader, and returns a function that starts it
-	// again.
-	KillLeader func(ctx context.Context) (restart func(ctx context.Context) error, err error)
+	// KillLeader kills the member that is etcd's leader, and returns the time just before, and a function that starts
+	// it again.
+	KillLeader func(ctx context.Context) (killed time.Time, restart func(ctx context.Context) error, err error)
 	// Worker makes the command of a process that runs Work; the run uses its standard streams. The
 	// process first reads WorkerInput. Start, if not nil, is called to start the command instead of
 	// its own method.
@@ -101,22 +101,22 @@ func (h host) isWorker() bool {
 }
 
 // open starts a session of the named contender.
-func (h host) open(ctx context.Context, contender string, ttl time.Duration) (*session, error) {
+func (h host) open(ctx context.Context, contender string, ttl time.Duration) (session made, err error) {
 	a, err := h.do(ctx, call{Do: "open", Contender: contender, TTL: ttl})
 	if err != nil {
-		return nil, fmt.Errorf("opening a session: %w", err)
+		return made{}, fmt.Errorf("opening a session: %w", err)
 	}
-	return &session{made{h, a.ID}}, nil
+	return made{h, a.ID}, nil
 }
 
 // observe adds n observers of an election that has a leader, and blocks until they have received
 // it.
-func (h host) observe(ctx context.Context, contender, election string, n, slow int) (*crowd, error) {
+func (h host) observe(ctx context.Context, contender, election string, n, slow int) (crowd made, err error) {
 	a, err := h.do(ctx, call{Do: "observe", Contender: contender, Election: election, N: n, Slow: slow})
 	if err != nil {
-		return nil, fmt.Errorf("adding observers: %w", err)
+		return made{}, fmt.Errorf("adding observers: %w", err)
 	}
-	return &crowd{made{h, a.ID}}, nil
+	return made{h, a.ID}, nil
 }
 
 // keeper is the process ID of the host's keeper, 0 if it has none.
@@ -163,7 +163,8 @@ func wires(ctx context.Context, hosts ...host) (sum wire, err error) {
 	return sum, nil
 }
 
-// made is a session, a candidate or a crowd on a host.
+// made is what a call has made on a host: a contender's session, a candidate, or a crowd, which is a number of
+// observers of one election.
 type made struct {
 	host host
 	id   int64
@@ -181,23 +182,17 @@ func (m made) Close(ctx context.Context) error {
 	return err
 }
 
-// session is a contender's session, crowd is a number of observers of one election.
-type (
-	session struct{ made }
-	crowd   struct{ made }
-)
-
-// candidate makes a candidate, which is not registered yet.
-func (s *session) candidate(ctx context.Context, election string) (*candidate, error) {
-	a, err := s.do(ctx, call{Do: "candidate", Election: election})
-	return &candidate{made: made{s.host, a.ID}, election: election}, err
+// candidate makes a candidate of a session, which is not registered yet.
+func (m made) candidate(ctx context.Context, election string) (*candidate, error) {
+	a, err := m.do(ctx, call{Do: "candidate", Election: election})
+	return &candidate{made: made{m.host, a.ID}, election: election}, err
 }
 
-// await blocks until every observer that is not slow has seen that the candidate of this key leads,
+// await blocks until every observer of a crowd that is not slow has seen that the candidate of this key leads,
 // now or earlier, and returns when the first and the last saw it. await can be called once for a
 // key.
-func (c *crowd) await(ctx context.Context, key string) (first, last time.Time, err error) {
-	a, err := c.do(ctx, call{Do: "await", Text: key})
+func (m made) await(ctx context.Context, key string) (first, last time.Time, err error) {
+	a, err := m.do(ctx, call{Do: "await", Text: key})
 	return a.First, a.Last, err
 }
 
@@ -243,11 +238,16 @@ func (c *candidate) lost(ctx context.Context) (time.Time, error) {
 	return a.At, err
 }
 
-// watch makes the place write the time at which the tenure last held (contender.Tenure.Holds) to a
-// file, every five milliseconds, as long as the process lives. The file outlives the process.
-func (c *candidate) watch(ctx context.Context, file string) error {
-	_, err := c.do(ctx, call{Do: "watch", Text: file})
+// watch makes the place check every five milliseconds whether the tenure holds (contender.Tenure.Holds), as long as its
+// client is open. held returns when it last did.
+func (c *candidate) watch(ctx context.Context) error {
+	_, err := c.do(ctx, call{Do: "watch"})
 	return err
+}
+
+func (c *candidate) held(ctx context.Context) (time.Time, error) {
+	a, err := c.do(ctx, call{Do: "held"})
+	return a.At, err
 }
 
 // resign ends the tenure. put writes, under the tenure's protection, a key that is deleted with the

@@ -24,7 +24,7 @@ func testHost(t *testing.T, process bool) host {
 }
 
 // candidateOn makes a candidate with a session of its own.
-func candidateOn(t *testing.T, h host, name, election string) (*session, *candidate) {
+func candidateOn(t *testing.T, h host, name, election string) (made, *candidate) {
 	s, err := h.open(testContext(t), name, time.Minute)
 	require.NoError(t, err)
 	c, err := s.candidate(testContext(t), election)
@@ -35,6 +35,7 @@ func candidateOn(t *testing.T, h host, name, election string) (*session, *candid
 // For each contender a worker does the same as a host in this process: tenures, their ends, guarded
 // writes, and observers that see both leaders.
 func TestHostsOfEveryContender(t *testing.T) {
+	t.Parallel()
 	for where, h := range map[string]host{"local": testHost(t, false), "worker": testHost(t, true)} {
 		for _, name := range contender.Names() {
 			t.Run(where+"/"+name, func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestHostsOfEveryContender(t *testing.T) {
 
 // The end of the caller's context ends the campaign on the host, which removes its key.
 func TestCallsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
 	for where, h := range map[string]host{"local": testHost(t, false), "worker": testHost(t, true)} {
 		ctx, election, enough := testContext(t), "canceled-"+where, errors.New("enough")
 		first, leader := candidateOn(t, h, "eldest", election)
@@ -116,40 +118,33 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// Calls in progress in a worker fail at once when it is killed, and so do all later ones.
-func TestKilledWorker(t *testing.T) {
-	h, ctx := testHost(t, true), testContext(t)
-	_, leader := candidateOn(t, h, "concurrency", "killed")
-	_, err := leader.campaign(ctx)
-	require.NoError(t, err)
-	_, waiter := candidateOn(t, h, "concurrency", "killed")
-	next := start(ctx, waiter.campaign)
-	awaitQueued(t, "killed", 2)
-	require.NoError(t, h.kill())
-	require.NoError(t, h.kill())
-	require.ErrorIs(t, (<-next).err, errWorkerEnded)
-	require.ErrorIs(t, leader.resign(ctx), errWorkerEnded)
-	_, err = wires(ctx, h)
-	require.ErrorIs(t, err, errWorkerEnded)
-}
-
-// A worker ends at the end of its input, and removes its keys from etcd.
-func TestWorkerEndsWithItsInput(t *testing.T) {
-	h, ctx := testHost(t, true), testContext(t)
-	_, leader := candidateOn(t, h, "herd", "input")
-	_, err := leader.campaign(ctx)
-	require.NoError(t, err)
-	_, waiter := candidateOn(t, h, "herd", "input")
-	waiting := start(ctx, waiter.campaign)
-	awaitQueued(t, "input", 2)
-	require.NoError(t, h.close())
-	require.Equal(t, errWorkerEnded, h.ended(), "it has not failed")
-	require.ErrorIs(t, (<-waiting).err, errWorkerEnded)
-	awaitQueued(t, "input", 0)
+// Calls in progress in a worker fail at once when it is killed or closed, and so do all later ones. One that is closed,
+// which is the end of its input, removes its keys from etcd.
+func TestWorkerThatEnds(t *testing.T) {
+	t.Parallel()
+	for election, end := range map[string]func(host) error{
+		"killed": func(h host) error { return errors.Join(h.kill(), h.kill()) }, "closed": func(h host) error { return h.close() },
+	} {
+		h, ctx := testHost(t, true), testContext(t)
+		_, leader := candidateOn(t, h, "concurrency", election)
+		_, err := leader.campaign(ctx)
+		require.NoError(t, err)
+		_, waiter := candidateOn(t, h, "concurrency", election)
+		waiting := start(ctx, waiter.campaign)
+		awaitQueued(t, election, 2)
+		require.NoError(t, end(h))
+		require.ErrorIs(t, (<-waiting).err, errWorkerEnded)
+		require.ErrorIs(t, leader.resign(ctx), errWorkerEnded)
+		require.Equal(t, errWorkerEnded, h.ended(), "it has not failed")
+		if election == "closed" {
+			awaitQueued(t, election, 0)
+		}
+	}
 }
 
 // If a worker ended by itself, the errors of calls to it contain the reason.
 func TestWorkerThatFails(t *testing.T) {
+	t.Parallel()
 	h, err := newHost(siteAt([]string{"fail"}), true)
 	require.NoError(t, err)
 	for range 2 {
@@ -166,6 +161,7 @@ func TestWorkerThatFails(t *testing.T) {
 // A worker returns an error for an invalid call and continues; input that is not from a run ends
 // it.
 func TestWorkerRefuses(t *testing.T) {
+	t.Parallel()
 	h, ctx := testHost(t, true), testContext(t)
 	_, err := h.open(ctx, "nobody", time.Minute)
 	require.ErrorContains(t, err, `no contender "nobody"`)
@@ -202,15 +198,15 @@ func (s script) Close(context.Context) {}
 
 type scriptFeed <-chan string
 
-func (f scriptFeed) Next(ctx context.Context) (string, error) {
+func (f scriptFeed) Next(ctx context.Context) (contender.Leader, error) {
 	select {
 	case key, ok := <-f:
 		if !ok {
-			return "", errors.New("broken off")
+			return contender.Leader{}, errors.New("broken off")
 		}
-		return key, nil
+		return contender.Leader{Key: key}, nil
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return contender.Leader{}, context.Cause(ctx)
 	}
 }
 

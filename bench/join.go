@@ -27,7 +27,8 @@ const settling = 50 * time.Millisecond
 func measureJoin(r *run) {
 	hosts := r.hostsOf(queueHosts)
 	points := []point{{regime: "cold", n: 1, rounds: r.options.Rounds}, {regime: "live", n: 1, rounds: r.options.Rounds}}
-	points = append(points, r.sized("crowd", (r.options.Rounds+19)/20, turnTimeout, 30*time.Millisecond)...)
+	crowd := point{rounds: (r.options.Rounds + 19) / 20, cold: true, queue: true, timeout: turnTimeout}
+	points = append(points, r.points(crowd, 30*time.Millisecond, "crowd")...)
 	r.measure(points, func(t *turn) {
 		switch t.point.regime {
 		case "cold":

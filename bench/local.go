@@ -2,16 +2,16 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // local is a place in this process: one client, and the objects that were made on it.
@@ -36,6 +36,7 @@ type openCandidate struct {
 	contender.Candidate
 	contender.Tenure
 	lease clientv3.LeaseID
+	held  atomic.Pointer[time.Time] // when the tenure last held, if it is watched
 }
 
 func newLocal(site Site) (*local, error) {
@@ -100,7 +101,7 @@ func (l *local) do(ctx context.Context, c call) (answer, error) {
 	case *openSession:
 		return l.ofSession(thing, c)
 	case *openCandidate:
-		return thing.do(ctx, c)
+		return l.ofCandidate(ctx, thing, c)
 	case *observers:
 		first, last, err := thing.await(ctx, c.Text)
 		return answer{First: first, Last: last}, err
@@ -117,7 +118,7 @@ func (l *local) ofSession(s *openSession, c call) (answer, error) {
 	return a, err
 }
 
-func (o *openCandidate) do(ctx context.Context, c call) (answer, error) {
+func (l *local) ofCandidate(ctx context.Context, o *openCandidate, c call) (answer, error) {
 	if c.Do == "campaign" {
 		return o.campaign(ctx)
 	}
@@ -132,7 +133,13 @@ func (o *openCandidate) do(ctx context.Context, c call) (answer, error) {
 			return answer{}, context.Cause(ctx)
 		}
 	case c.Do == "watch":
-		return answer{}, o.watch(c.Text)
+		go o.watch(l.client.Ctx())
+		return answer{}, nil
+	case c.Do == "held":
+		if held := o.held.Load(); held != nil {
+			return answer{At: *held}, nil
+		}
+		return answer{}, nil
 	case c.Do == "resign":
 		return answer{}, o.Resign(ctx)
 	case c.Do == "put":
@@ -168,23 +175,14 @@ func (o *openCandidate) campaign(ctx context.Context) (answer, error) {
 	}
 }
 
-// watch begins to write the time at which the tenure held: the time is taken before Holds is
-// called.
-func (o *openCandidate) watch(path string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	go func() {
-		defer func() { _ = file.Close() }()
-		for err == nil {
-			if now := time.Now(); o.Holds() {
-				_, err = file.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano())), 0)
-			}
-			time.Sleep(5 * time.Millisecond)
+// watch notes when the tenure holds, until the client is closed: the time is taken before Holds is called.
+func (o *openCandidate) watch(client context.Context) {
+	for client.Err() == nil {
+		if now := time.Now(); o.Holds() {
+			o.held.Store(&now)
 		}
-	}()
-	return nil
+		_ = retry.Sleep(client, 5*time.Millisecond)
+	}
 }
 
 // keep assigns an ID to what a call has made.

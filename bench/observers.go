@@ -85,12 +85,12 @@ func observeSight(ctx context.Context, sight contender.Sight, count, slow int) (
 
 // read reads one event of the i-th observer and records it.
 func (o *observers) read(ctx context.Context, feed contender.Feed, i int) error {
-	key, err := feed.Next(ctx)
-	if err != nil || key == "" || i >= o.fast {
+	leader, err := feed.Next(ctx)
+	if err != nil || leader.Key == "" || i >= o.fast {
 		return err
 	}
 	at := time.Since(o.begun)
-	s := o.sighting(key)
+	s := o.sighting(leader.Key)
 	if s.at[i].CompareAndSwap(0, int64(at)) && s.left.Add(-1) == 0 {
 		close(s.done)
 	}

@@ -43,7 +43,7 @@ type queue struct {
 // member is a candidate of a queue. outcome is valid once it was sent.
 type member struct {
 	*candidate
-	session *session
+	session made
 	outcome outcome
 	cancel  context.CancelFunc // ends its campaign
 }

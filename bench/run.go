@@ -192,17 +192,25 @@ type point struct {
 	// are long or whose first turn is like the others.
 	warmup int
 	cold   bool
+	queue  bool // n is the length of a queue: see fewer
 	// among, if not nil, reports whether a contender takes part.
 	among func(contender string) bool
 	// loaded means that background writes run meanwhile.
 	loaded bool
 }
 
-// sized returns the points of a regime, one for each size. A turn's timeout grows by each for every
-// one of the n.
-func (r *run) sized(regime string, rounds int, timeout, each time.Duration) (points []point) {
-	for _, n := range r.options.Sizes {
-		points = append(points, point{regime: regime, n: n, rounds: r.fewer(rounds, n), cold: true, timeout: timeout + time.Duration(n)*each})
+// points returns points like p, one for each regime and size. A turn's timeout grows by each for every one of the n.
+func (r *run) points(p point, each time.Duration, regimes ...string) (points []point) {
+	p.rounds = cmp.Or(p.rounds, r.options.Rounds)
+	for _, regime := range regimes {
+		for _, n := range r.options.Sizes {
+			its := p
+			its.regime, its.n, its.timeout = regime, n, p.timeout+time.Duration(n)*each
+			if p.queue {
+				its.rounds = r.fewer(p.rounds, n)
+			}
+			points = append(points, its)
+		}
 	}
 	return points
 }

@@ -56,6 +56,7 @@ func TestOptions(t *testing.T) {
 // A turn that fails counts as an error for all metrics of its point, or has a result of its own if
 // nothing was ever measured there; a turn that counts for several rounds counts as several errors.
 func TestFailuresCountEverywhere(t *testing.T) {
+	t.Parallel()
 	r := testRun(t, "eldest", "herd", "floor")
 	broken, turns := errors.New("broken"), 0
 	err := try(func() {
@@ -91,6 +92,7 @@ func TestFailuresCountEverywhere(t *testing.T) {
 
 // A run ends when all turns fail, or when a worker has died.
 func TestRunsEnd(t *testing.T) {
+	t.Parallel()
 	r := testRun(t, "eldest", "herd")
 	broken, turns := errors.New("broken"), 0
 	err := try(func() {

@@ -20,14 +20,7 @@ var sessions = Scenario{
 
 func measureSessions(r *run) {
 	ttl := r.granted(r.options.TTLs[0])
-	var points []point
-	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: "rest", n: n, rounds: r.options.Rounds, cold: true,
-			timeout: turnTimeout + 4*ttl + time.Duration(n)*30*time.Millisecond,
-		})
-	}
-	r.measure(points, func(t *turn) {
+	r.measure(r.points(point{cold: true, timeout: turnTimeout + 4*ttl}, 30*time.Millisecond, "rest"), func(t *turn) {
 		on := host{t.local()}
 		t.parallel(t.point.n, func(int) { t.open(on, ttl) })
 		t.sleep(ttl)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -35,15 +34,9 @@ var standby = Scenario{
 }
 
 func measureStandby(r *run) {
-	data := r.newDataset()
+	data := dataset{r.newLeased(), map[int]bool{}}
 	defer data.remove()
-	var points []point
-	for _, n := range r.options.Sizes {
-		for _, regime := range []string{"cold", "warm"} {
-			points = append(points, point{regime: regime, n: n, rounds: r.options.Rounds})
-		}
-	}
-	r.measure(points, func(t *turn) {
+	r.measure(r.points(point{timeout: turnTimeout}, 0, "cold", "warm"), func(t *turn) {
 		if t.contender != contender.Eldest {
 			check(fmt.Errorf("no service: %w", errors.ErrUnsupported))
 		}
@@ -52,7 +45,7 @@ func measureStandby(r *run) {
 		leader := t.newServiceNode(t.local(), name, prefix, false)
 		t.await(leader.served)
 		next := t.newServiceNode(t.local(), name, prefix, t.point.regime == "warm")
-		must(data.client.Put(t.ctx, prefix+"last", "", clientv3.WithLease(data.lease))) // the standby function follows it
+		check(data.put(t.ctx, prefix+"last", "")) // the standby function follows it
 		t.await(next.ready)
 		t.sleep(300 * time.Millisecond) // all watches are created
 		answered := make(chan outcome, 1)

@@ -69,7 +69,9 @@ func measureSuspensions(r *run) {
 			if t.site.KillLeader == nil {
 				check(fmt.Errorf("no member can be killed here: %w", errors.ErrUnsupported))
 			}
-			restart = must(t.site.KillLeader(t.ctx))
+			_, again, err := t.site.KillLeader(t.ctx)
+			check(err)
+			restart = again
 			t.after(func(ctx context.Context) { _ = restart(ctx) }) // does nothing if it was started again
 		}
 		t.sleep(t.options.For / 3)
@@ -144,9 +146,12 @@ func (e *watchedElection) takePart(ctx context.Context, of contender.Contender, 
 
 // campaign campaigns and leads until the tenure has ended; it resumes a suspended tenure.
 func (e *watchedElection) campaign(ctx context.Context, c contender.Candidate) {
-	t, err := c.Campaign(ctx)
-	won := err == nil
-	for err == nil {
+	first, err := c.Campaign(ctx)
+	if err != nil {
+		return
+	}
+	won := true
+	for t := range contender.Tenures(ctx, c, first) {
 		e.note(func() {
 			if won {
 				e.won++
@@ -157,20 +162,12 @@ func (e *watchedElection) campaign(ctx context.Context, c contender.Candidate) {
 			e.leads, e.since, won = true, time.Now(), false
 		})
 		_ = retry.Wait(ctx, t.Context().Done())
-		suspended := errors.Is(context.Cause(t.Context()), eldest.ErrSuspended)
 		e.note(func() {
-			if suspended {
+			if errors.Is(context.Cause(t.Context()), eldest.ErrSuspended) {
 				e.suspended++
 			}
 			e.leads, e.since = false, time.Now()
 		})
-		again, ok := c.(interface {
-			Resume(ctx context.Context) (contender.Tenure, error)
-		})
-		if !ok || !suspended || ctx.Err() != nil {
-			return
-		}
-		t, err = again.Resume(ctx)
 	}
 }
 

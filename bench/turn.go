@@ -152,7 +152,7 @@ func (t *turn) parallel(n int, script func(i int)) {
 
 // open starts a session of the turn's contender, which is closed with the turn. It may be called
 // from many goroutines.
-func (t *turn) open(on host, ttl time.Duration) *session {
+func (t *turn) open(on host, ttl time.Duration) made {
 	s := must(on.open(t.ctx, t.contender, ttl))
 	t.closeLater(s)
 	return s

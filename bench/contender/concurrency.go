@@ -164,17 +164,18 @@ func (s apiSight) Close(ctx context.Context) {
 
 type apiFeed[R any] <-chan R
 
-func (f apiFeed[R]) Next(ctx context.Context) (string, error) {
+func (f apiFeed[R]) Next(ctx context.Context) (Leader, error) {
 	select {
 	case resp, ok := <-f:
 		if !ok {
-			return "", errEnded
+			return Leader{}, errEnded
 		}
-		if value, ok := any(&resp).(*clientv3.GetResponse); ok {
-			return string(value.Kvs[0].Key), nil
+		value, ok := any(&resp).(*clientv3.GetResponse)
+		if !ok {
+			value = any(resp).(*clientv3.GetResponse)
 		}
-		return string(any(resp).(*clientv3.GetResponse).Kvs[0].Key), nil
+		return leaderOf(value), nil
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return Leader{}, context.Cause(ctx)
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
 )
 
 // The names of the contenders.
@@ -66,11 +69,26 @@ type Session interface {
 
 // Candidate campaigns in one election. A candidate whose campaign can also be ended by a call has a
 // method Withdraw(context.Context) error; one whose tenures can be suspended (eldest.ErrSuspended)
-// has Resume(context.Context) (Tenure, error), which continues the leadership with the same token.
+// has Resume(context.Context) (Tenure, error), which continues the leadership with the same token; see Tenures.
 type Candidate interface {
 	// Campaign registers and blocks until the candidate leads, or ctx or the session ends. It may
 	// be called again after it has failed, or after the tenure has ended.
 	Campaign(ctx context.Context) (Tenure, error)
+}
+
+// Tenures yields the tenure of a candidate that has won, and, as often as that is suspended, the one by which the
+// candidate leads on with the same token. The caller waits for the end of each before it takes the next.
+func Tenures(ctx context.Context, c Candidate, won Tenure) iter.Seq[Tenure] {
+	return func(yield func(Tenure) bool) {
+		again, ok := c.(interface {
+			Resume(ctx context.Context) (Tenure, error)
+		})
+		for err := error(nil); err == nil && yield(won); won, err = again.Resume(ctx) {
+			if !ok || ctx.Err() != nil || !errors.Is(context.Cause(won.Context()), eldest.ErrSuspended) {
+				return
+			}
+		}
+	}
 }
 
 // Tenure is the leadership of a winner.
@@ -102,9 +120,12 @@ type Sight interface {
 
 // Feed is one observer. It is read by one goroutine at a time.
 type Feed interface {
-	// Next blocks until the leader changes, and returns the leader's key, "" if there is no leader.
-	Next(ctx context.Context) (leader string, err error)
+	// Next blocks until the leader changes, and returns the leader.
+	Next(ctx context.Context) (Leader, error)
 }
+
+// Leader is the leader's key and the value of its candidate, "" if there is no leader.
+type Leader struct{ Key, Value string }
 
 // ErrRefused is returned by Tenure.Do for an operation that was not done.
 var ErrRefused = errors.New("refused")

@@ -30,7 +30,7 @@ type Ours struct {
 	Made func(*election.Candidate, *lease.Session)
 	// Registered makes candidates campaign in two calls, and is called between them, when the
 	// candidate is queued and does not wait yet.
-	Registered func()
+	Registered func(election.Position)
 }
 
 // Name is Eldest.
@@ -116,17 +116,18 @@ func (s *ourSession) closeCandidates(ctx context.Context) error {
 // ourCandidate has the candidate's Withdraw, and a method that resumes a suspended tenure.
 type ourCandidate struct {
 	*election.Candidate
-	registered func()
+	registered func(election.Position)
 }
 
 func (c ourCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	if c.registered == nil {
 		return tenureOf(c.Candidate.Campaign(ctx))
 	}
-	if _, err := c.Register(ctx); err != nil {
+	at, err := c.Register(ctx)
+	if err != nil {
 		return nil, err
 	}
-	c.registered()
+	c.registered(at)
 	return tenureOf(c.Await(ctx))
 }
 
@@ -175,7 +176,7 @@ func (s ourSight) Close(context.Context) { s.observer.Close() }
 
 type ourFeed struct{ *observe.Subscription }
 
-func (f ourFeed) Next(ctx context.Context) (string, error) {
+func (f ourFeed) Next(ctx context.Context) (Leader, error) {
 	state, err := f.Subscription.Next(ctx)
-	return state.Leader.Key, err
+	return Leader{state.Leader.Key, string(state.Leader.Value)}, err
 }

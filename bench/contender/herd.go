@@ -24,7 +24,7 @@ var herd = raw{
 			if err := c.feed.departure(ctx, false); err != nil {
 				return err
 			}
-			if leader, err := c.feed.oldest(ctx); err != nil || leader == c.key {
+			if leader, err := c.feed.oldest(ctx); err != nil || leader.Key == c.key {
 				return err
 			}
 		}
@@ -54,13 +54,13 @@ type herdFeed struct {
 	watchFeed
 	// asked means that leader is the result of the last range.
 	asked  bool
-	leader string
+	leader Leader
 }
 
-func (f *herdFeed) Next(ctx context.Context) (leader string, err error) {
+func (f *herdFeed) Next(ctx context.Context) (leader Leader, err error) {
 	if f.asked {
-		if err := f.departure(ctx, f.leader == ""); err != nil {
-			return "", err
+		if err := f.departure(ctx, f.leader.Key == ""); err != nil {
+			return leader, err
 		}
 	}
 	f.leader, err = f.oldest(ctx)
@@ -115,11 +115,19 @@ func (f watchFeed) departure(ctx context.Context, joined bool) error {
 	}
 }
 
-// oldest returns the key of the oldest candidate, "" if there is none.
-func (f watchFeed) oldest(ctx context.Context) (string, error) {
+// oldest returns the oldest candidate.
+func (f watchFeed) oldest(ctx context.Context) (Leader, error) {
 	resp, err := f.client.Get(ctx, f.election+"/", clientv3.WithFirstCreate()...)
-	if err != nil || len(resp.Kvs) == 0 {
-		return "", err
+	if err != nil {
+		return Leader{}, err
 	}
-	return string(resp.Kvs[0].Key), nil
+	return leaderOf(resp), nil
+}
+
+// leaderOf returns the leader in a response, of which it is the only key.
+func leaderOf(resp *clientv3.GetResponse) (l Leader) {
+	for _, kv := range resp.Kvs {
+		l = Leader{string(kv.Key), string(kv.Value)}
+	}
+	return l
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -224,11 +225,17 @@ Exit codes: 0 done; 1 failed; 2 bad usage, or a file that is no benchmark's.`,
 					return err
 				}
 			}
-			f := &benchFlags{html: html}
+			f := paperFlags{html: html}
 			if cli.WantsJSON(cmd) {
 				f.json = toStdout
 			}
-			return reportRuns(cmd, f, runs)
+			papers, err := openBenchPapers(cmd, f)
+			for _, r := range runs {
+				if err == nil {
+					err = papers.add(r)
+				}
+			}
+			return errors.Join(err, papers.close())
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write a page with pictures to `FILE`")
@@ -255,7 +262,7 @@ func writePictures(dir string, runs []*bench.Report) error {
 		return err
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.SVG+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.SVG), 0o644); err != nil {
 			return err
 		}
 	}

@@ -18,19 +18,14 @@ import (
 // benchFlags are the flags of all commands that measure.
 type benchFlags struct {
 	// given are the options that have flags; 0 or empty means the scenario's default.
-	given    bench.Options
-	members  int
-	data     string
-	progress bool
-	// json and html are files, "-" for stdout, "" for none.
-	json, html string
-	conn       *connect.Flags
+	given bench.Options
+	paperFlags
+	members int
+	data    string
+	conn    *connect.Flags
 	// remote means that --endpoints names the cluster.
 	remote bool
 }
-
-// toStdout is the file name that means stdout.
-const toStdout = "-"
 
 // addBenchFlags adds to a command the flags that apply to at least one of its scenarios. Zero
 // defaults mean each scenario's own.
@@ -79,9 +74,7 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	if slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return !s.InProcess }) {
 		fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes (default: the scenario's;\ncrash: one for each leader, fanout: also 4 for observers, else: only this one)")
 	}
-	addJSONFile(fl, &f.json)
-	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
-	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
+	f.addTo(fl)
 	fl.IntVar(&f.members, "members", 3, "members of the cluster that it starts: 1, 3 or 5")
 	fl.StringVar(&f.data, "data", "", "where these members keep their data: memory, disk or a directory (default: memory if there\nis such a file system, else disk)")
 	f.conn = connect.AddFlags(cmd)
@@ -100,17 +93,13 @@ func list[T any](values []T) string {
 // settle completes and checks the flags, before anything is started.
 func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	fl := cmd.Flags()
-	if err := settleJSONFile(fl, &f.json, args, "--json or --html"); err != nil {
+	if err := f.paperFlags.settle(fl, args, "json", "html"); err != nil {
 		return err
 	}
 	if err := cli.Positive(fl, "rounds", "load", "for", "processes", "command-timeout"); err != nil {
 		return err
 	}
 	switch {
-	case fl.Changed("html") && f.html == "":
-		return cli.Usagef("--html: names no file")
-	case f.json == toStdout && f.html == toStdout:
-		return cli.Usagef("--json and --html cannot both be written to stdout; give one a file")
 	case f.given.Warmup < 0:
 		return cli.Usagef("--warmup %d: want 0 or more", f.given.Warmup)
 	case fl.Changed("warmup") && f.given.Warmup == 0:
@@ -176,7 +165,7 @@ func commandLine(cmd *cobra.Command) string {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		value := flag.Value.String()
 		switch flag.Name {
-		case "password", "json", "html", "progress":
+		case "password", "json", "html", "markdown", "progress":
 			return
 		case "user":
 			value, _, _ = strings.Cut(value, ":")

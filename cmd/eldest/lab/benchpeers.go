@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/page"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
@@ -21,9 +24,8 @@ type peersFlags struct {
 	systems, scenarios, settings []string
 	rounds, size                 int
 	rest                         time.Duration
-	// json, html, markdown and from are files, "-" for stdout, "" for none.
-	json, html, markdown, from string
-	progress                   bool
+	from                         string // a file, "-" for stdin, "" for none
+	paperFlags
 }
 
 // newBenchPeersCmd returns the command that compares systems. What measures is a program of its own.
@@ -60,32 +62,21 @@ func (f *peersFlags) addTo(fl *pflag.FlagSet) {
 	fl.IntVar(&f.rounds, "rounds", 0, "samples of each system in each scenario (default: each scenario's own)")
 	fl.IntVarP(&f.size, "size", "n", peers.DefaultSize, "candidates or observers, in the scenarios that have many")
 	fl.DurationVar(&f.rest, "for", peers.DefaultFor, "how long the scenario rest counts")
-	addJSONFile(fl, &f.json)
-	fl.StringVar(&f.html, "html", "", "write a page to `FILE`")
+	f.paperFlags.addTo(fl)
 	fl.StringVar(&f.markdown, "markdown", "", "write a Markdown page to `FILE`, and its picture, elections.svg, beside it")
 	fl.StringVar(&f.from, "from", "", "render the report that --json wrote to `FILE`; measure nothing")
-	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 }
 
 // check completes and checks the flags, before anything is started.
 func (f *peersFlags) check(fl *pflag.FlagSet, args []string) error {
-	if err := settleJSONFile(fl, &f.json, args, "--json, --html or --markdown"); err != nil {
+	if err := f.settle(fl, args, "json", "html", "markdown"); err != nil {
 		return err
 	}
 	if err := cli.Positive(fl, "rounds", "size", "for"); err != nil {
 		return err
 	}
-	stdout := 0
-	for _, name := range []string{"json", "html", "markdown", "from"} {
-		switch flag := fl.Lookup(name); {
-		case flag.Changed && flag.Value.String() == "":
-			return cli.Usagef("--%s: names no file", name)
-		case flag.Value.String() == toStdout && name != "from":
-			stdout++
-		}
-	}
-	if stdout > 1 {
-		return cli.Usagef("only one of --json, --html and --markdown can be written to stdout; give the others files")
+	if fl.Changed("from") && f.from == "" {
+		return cli.Usagef("--from: names no file")
 	}
 	for _, name := range []string{"system", "scenario", "setting", "rounds", "size", "for", "progress"} {
 		if f.from != "" && fl.Changed(name) {
@@ -129,9 +120,26 @@ func reportPeers(cmd *cobra.Command, f *peersFlags) (err error) {
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, fmt.Errorf("%s: %w", cli.Printable(f.from), err))
 	}
-	papers, err := openPeersPapers(cmd, f)
+	papers, err := openPeersPapers(cmd, f, report)
 	if err != nil {
 		return err
 	}
-	return errors.Join(papers.write(report), papers.close())
+	return errors.Join(papers.write(), papers.close())
+}
+
+// openPeersPapers opens the files; see openPapers. They show what the report has when they are written.
+func openPeersPapers(cmd *cobra.Command, f *peersFlags, r *peers.Report) (*papers, error) {
+	return openPapers(cmd, f.paperFlags, renderers{
+		table:    func(w io.Writer) error { return peers.Table(w, r, styleFor(cmd)) },
+		json:     func(w io.Writer) error { return figures.Encode(w, r) },
+		html:     func(w io.Writer) error { return page.HTML(w, r) },
+		markdown: func(w io.Writer) error { return page.Markdown(w, r) },
+		picture: func(w io.Writer) error {
+			svg, err := page.Chart(r)
+			if err == nil {
+				_, err = io.WriteString(w, svg)
+			}
+			return err
+		},
+	})
 }

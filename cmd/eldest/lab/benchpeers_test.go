@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
@@ -43,8 +44,7 @@ func TestBadUsageOfBenchPeers(t *testing.T) {
 			require.Contains(t, stderr, reason)
 		})
 	}
-	none := func(string) (peer.Main, bool) { return nil, false }
-	code, _, stderr := clitest.Line(t, NewPeersRoot(nil, nil, none), "bench", "peers-server", "none")
+	code, _, stderr := clitest.Line(t, NewPeersRoot(nil, nil), "bench", "peers-server", "none")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, stderr, `no server "none"`)
 }
@@ -67,8 +67,10 @@ func storedPeers(t *testing.T) (path string) {
 	r := &peers.Report{
 		Time: time.Date(2026, 11, 26, 4, 0, 0, 0, time.UTC), Go: "go1.26", Setup: bench.Setup{OS: "linux", Arch: "amd64", CPUs: 2},
 		Systems: []peers.SystemReport{{
-			Name: "eldest", Title: "Eldest", Version: "etcd 3.7", Nodes: 3,
-			Settings: map[string]peers.SettingReport{peer.Defaults: {Values: []string{"lease of 10 s"}}},
+			System: peer.System{
+				Name: "eldest", Title: "Eldest", Settings: map[string]peer.Setting{peer.Defaults: {Values: []string{"lease of 10 s"}}},
+			},
+			Version: "etcd 3.7", Nodes: 3,
 		}},
 		Results: []peers.Result{{Scenario: peers.Crash, None: 1, Limit: time.Minute, Result: bench.Result{
 			Contender: "eldest", Regime: peer.Defaults, Metric: peers.Win, Unit: bench.Nanoseconds,
@@ -83,7 +85,7 @@ func storedPeers(t *testing.T) (path string) {
 	path = filepath.Join(t.TempDir(), "stored.json")
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	require.NoError(t, peers.Write(file, r))
+	require.NoError(t, figures.Encode(file, r))
 	require.NoError(t, file.Close())
 	return path
 }
@@ -94,9 +96,9 @@ func TestBenchPeersFrom(t *testing.T) {
 	html, markdown := filepath.Join(dir, "peers.html"), filepath.Join(dir, "elections.md")
 	code, stdout, stderr := runLine(t, "bench", "peers", "--from", stored, "--html", html, "--markdown", markdown)
 	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Contains(t, stdout, "crash/win")
-	require.Contains(t, stdout, "1.00 s")
-	require.Contains(t, stdout, "1 in 1m0s")
+	require.Contains(t, stdout, "defaults: crash/win (s)")
+	require.Contains(t, stdout, "1.00")
+	require.Contains(t, stdout, "eldest (defaults), crash/win: 1 of 3 rounds had none within 1m0s")
 	require.NotContains(t, stdout, "\x1b")
 	for file, text := range map[string]string{html: "Eldest", markdown: "Eldest", filepath.Join(dir, "elections.svg"): "<svg"} {
 		data, err := os.ReadFile(file)

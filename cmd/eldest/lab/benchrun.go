@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
@@ -33,7 +35,7 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 		return cli.Exit(cli.ExitUsage, errors.Join(refused...))
 	}
 	defer heedSignals(cmd)()
-	papers, err := openPapers(cmd, f)
+	papers, err := openBenchPapers(cmd, f.paperFlags)
 	if err != nil {
 		return err
 	}
@@ -83,6 +85,36 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %v\n", err)
 	}
 	return errors.Join(failures...)
+}
+
+// benchPapers are the outputs of a benchmark.
+type benchPapers struct {
+	*papers
+	runs []*bench.Report
+}
+
+// openBenchPapers opens the files; see openPapers.
+func openBenchPapers(cmd *cobra.Command, f paperFlags) (p *benchPapers, err error) {
+	p = &benchPapers{}
+	p.papers, err = openPapers(cmd, f, renderers{
+		json: func(w io.Writer) error { return figures.Write(w, p.runs) },
+		html: func(w io.Writer) error { return figures.Page(w, p.runs) },
+		table: func(w io.Writer) error { // of the last run
+			if len(p.runs) > 1 {
+				fmt.Fprintln(w)
+			}
+			return figures.Table(w, p.runs[len(p.runs)-1], styleFor(cmd))
+		},
+	})
+	return p, err
+}
+
+// add reports one more run. It rewrites the files each time, so a long series that is killed leaves
+// the runs that were complete.
+func (p *benchPapers) add(r *bench.Report) error {
+	plain.Texts(r) // errors may have any text
+	p.runs = append(p.runs, r)
+	return p.write()
 }
 
 // explain adds advice to an error of a run on a cluster that --endpoints names.

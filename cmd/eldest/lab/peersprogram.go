@@ -25,7 +25,7 @@ const (
 // place of this process, with the same flags. They are not a part of eldest: they would double its size,
 // its memory and the time of its start. It returns only if that fails.
 func runPeersProgram(cmd *cobra.Command, f *peersFlags) error {
-	papers, err := openPeersPapers(cmd, f) // a file that cannot be written is reported at once
+	papers, err := openPeersPapers(cmd, f, nil) // a file that cannot be written is reported at once
 	if err != nil {
 		return err
 	}

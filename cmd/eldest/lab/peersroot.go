@@ -12,14 +12,14 @@ import (
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
 // NewPeersRoot returns the commands of the program that measures elections of several systems: the one that
-// compares them, and those of its processes. named returns the system of a name, main the main function of a
-// server that is a Go library.
-func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), main func(string) (peer.Main, bool)) *cobra.Command {
+// compares them, and those of its processes: participants, and servers that are Go libraries, which are mains.
+func NewPeersRoot(all []peer.System, mains map[string]peer.Main) *cobra.Command {
 	root := cli.NewRoot()
 	group := &cobra.Command{Use: "bench", Short: "Compare elections"}
 	group.AddGroup(&cobra.Group{ID: othersGroup, Title: "Commands:"})
@@ -29,17 +29,17 @@ func NewPeersRoot(all []peer.System, named func(string) (peer.System, bool), mai
 			// Nothing but the participant's lines may be written to stdout, also by libraries.
 			out := cmd.OutOrStdout()
 			os.Stdout = os.Stderr
-			return peers.Participate(cmd.Context(), named, cmd.InOrStdin(), out)
+			return peers.Participate(cmd.Context(), all, cmd.InOrStdin(), out)
 		},
 	}, &cobra.Command{
 		Use: "peers-server NAME ARGUMENT...", Short: "Run a server of an election that is measured", Hidden: true,
 		Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			serve, ok := main(args[0])
+			serve, ok := mains[args[0]]
 			if !ok {
 				return cli.Usagef("no server %q", args[0])
 			}
-			return serve(cmd.Context(), args[1:])
+			return serve(args[1:])
 		},
 	})
 	etcd := &cobra.Command{Use: "etcd", Short: "Run etcd"}
@@ -63,7 +63,8 @@ func NewMemberCmd() *cobra.Command {
 // that it started.
 func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err error) {
 	defer heedSignals(cmd)()
-	papers, err := openPeersPapers(cmd, f)
+	written := &peers.Report{}
+	papers, err := openPeersPapers(cmd, f, written)
 	if err != nil {
 		return err
 	}
@@ -77,11 +78,8 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 	o.Skip = func(s peers.Skipped) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "skipped: %s: %s\n", cli.Printable(s.System), cli.Printable(s.Reason))
 	}
-	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(now peers.Progress, passed time.Duration) string {
-		if now.Total == 0 {
-			return "peers: starting the servers"
-		}
-		return progressLine("peers", bench.Progress{Contender: now.System, Regime: now.Scenario + " " + now.Setting, Done: now.Done, Total: now.Total}, false, passed)
+	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(now bench.Progress, passed time.Duration) string {
+		return progressLine("peers", now, false, passed)
 	})
 	o.Progress = show.Update
 	report, err := peers.Run(cmd.Context(), o)
@@ -89,8 +87,10 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 	if report == nil {
 		return err
 	}
-	report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = peersCommandLine(cmd), cli.Version(), cpuModel()
-	unwritten := papers.write(report)
+	report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = commandLine(cmd), cli.Version(), cpuModel()
+	plain.Texts(report) // errors may have any text
+	*written = *report
+	unwritten := papers.write()
 	switch {
 	case cmd.Context().Err() != nil:
 		return cli.Exit(exitInterrupted, unwritten)
@@ -101,15 +101,4 @@ func measurePeers(cmd *cobra.Command, f *peersFlags, all []peer.System) (err err
 		err = errors.Join(err, fmt.Errorf("all rounds failed: %s", strings.Join(failed, ", ")))
 	}
 	return errors.Join(err, unwritten)
-}
-
-// peersCommandLine is commandLine without the files.
-func peersCommandLine(cmd *cobra.Command) string {
-	words := strings.Fields(commandLine(cmd))
-	for i, word := range words {
-		if word == "--markdown" {
-			return strings.Join(append(words[:i:i], words[i+2:]...), " ")
-		}
-	}
-	return strings.Join(words, " ")
 }

@@ -20,6 +20,6 @@ func main() {
 	keeper.Serve(connect.Kept) // in a keeper process this call does not return
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	root := lab.NewPeersRoot(systems.All(), systems.Named, systems.Main)
+	root := lab.NewPeersRoot(systems.All(), systems.Mains)
 	os.Exit(cli.Execute(ctx, root, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

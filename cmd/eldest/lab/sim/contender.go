@@ -33,7 +33,7 @@ func (p *participant) contender() contender.Contender {
 	}
 	ours.Election = func(cfg *election.Config) { p.elects(&cfg.Options) }
 	if p.rng.IntN(2) == 0 {
-		ours.Registered = func() {} // registering and waiting are two calls
+		ours.Registered = func(election.Position) {} // registering and waiting are two calls
 	}
 	if p.transfers {
 		ours.Made = func(c *election.Candidate, s *lease.Session) {

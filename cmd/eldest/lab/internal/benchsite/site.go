@@ -58,29 +58,20 @@ func Open(ctx context.Context, cfg Config) (*Site, error) {
 
 func (s *Site) open(ctx context.Context, cfg Config) error {
 	if !cfg.Remote {
-		where, err := settle(cfg.Data, cfg.Members)
+		where, err := Settle(cfg.Data, uint64(cfg.Members)*memberSpace)
 		if err != nil {
 			return err
 		}
 		starting, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		cluster, err := etcdtest.New(starting, etcdtest.Config{
-			Members: cfg.Members, Dir: where.dir, Command: cfg.Member, Died: cfg.Died,
-			Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true, // etcd's defaults
-		})
+		cluster, err := Start(starting, cfg.Members, where.Dir, cfg.Member, cfg.Died)
 		if err != nil {
 			return err
 		}
 		s.undo = append(s.undo, cluster.Close)
 		cfg.Access.Endpoints, s.Storage = cluster.Endpoints(), where.String()
 		if cfg.Members > 1 {
-			s.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
-				i, err := cluster.Leader(ctx)
-				if err == nil {
-					err = cluster.Member(i).Kill()
-				}
-				return func(ctx context.Context) error { return cluster.Restart(ctx, i) }, err
-			}
+			s.KillLeader = KillLeader(cluster)
 		}
 	}
 	client, err := cfg.Access.Config()
@@ -106,6 +97,26 @@ func (s *Site) open(ctx context.Context, cfg Config) error {
 		return cmd
 	}
 	return nil
+}
+
+// Start starts a cluster with etcd's default timeouts and fsync, whose members are processes of a command line.
+func Start(ctx context.Context, members int, dir string, member []string, died func(error)) (*etcdtest.Cluster, error) {
+	return etcdtest.New(ctx, etcdtest.Config{
+		Members: members, Dir: dir, Command: member, Died: died,
+		Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true,
+	})
+}
+
+// KillLeader returns the function of bench.Site for a cluster.
+func KillLeader(of *etcdtest.Cluster) func(context.Context) (time.Time, func(context.Context) error, error) {
+	return func(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+		leader, err := of.Leader(ctx)
+		killed = time.Now()
+		if err == nil {
+			err = of.Member(leader).Kill()
+		}
+		return killed, func(ctx context.Context) error { return of.Restart(ctx, leader) }, err
+	}
 }
 
 // Close ends everything that was started, in reverse order.

@@ -87,19 +87,19 @@ func TestSite(t *testing.T) {
 func TestStorage(t *testing.T) {
 	dir := t.TempDir()
 	for data, want := range map[string]string{dir: dir, Disk: "/", "": "/"} {
-		where, err := settle(data, 1)
+		where, err := Settle(data, 1)
 		require.NoError(t, err)
-		require.DirExists(t, where.dir)
-		require.Contains(t, where.dir, want)
+		require.DirExists(t, where.Dir)
+		require.Contains(t, where.Dir, want)
 	}
-	_, err := settle(Memory, 1<<24) // more than any machine has
+	_, err := Settle(Memory, 1<<52) // more than any machine has
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "--data disk")
-	_, err = settle("/no/such/directory", 1)
+	_, err = Settle("/no/such/directory", 1)
 	require.ErrorIs(t, err, ErrInvalid)
 
-	require.Equal(t, "memory (tmpfs at /x), fsync on", storage{"/x", filesystem{name: "tmpfs", memory: true}}.String())
-	require.Equal(t, "disk (/x), fsync on", storage{dir: "/x"}.String())
+	require.Equal(t, "memory (tmpfs at /x), fsync on", Storage{"/x", filesystem{name: "tmpfs", memory: true}}.String())
+	require.Equal(t, "disk (/x), fsync on", Storage{Dir: "/x"}.String())
 }
 
 func TestSumsOfMetrics(t *testing.T) {

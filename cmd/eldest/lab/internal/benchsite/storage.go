@@ -17,9 +17,12 @@ const (
 // such segments when it changes to the next one, and the store.
 const memberSpace = 256 << 20
 
-// storage is a directory in which a cluster's data gets its own subdirectory.
-type storage struct {
-	dir string
+// InMemory is the directory of Linux's usual file system in memory.
+const InMemory = "/dev/shm"
+
+// Storage is a directory in which the data of servers gets a subdirectory.
+type Storage struct {
+	Dir string
 	filesystem
 }
 
@@ -31,37 +34,36 @@ type filesystem struct {
 }
 
 // String returns the kind of storage and its directory in readable form.
-func (s storage) String() string {
+func (s Storage) String() string {
 	kind := Disk
 	if s.memory {
 		kind = Memory
 	}
 	if s.name == "" {
-		return fmt.Sprintf("%s (%s), fsync on", kind, s.dir)
+		return fmt.Sprintf("%s (%s), fsync on", kind, s.Dir)
 	}
-	return fmt.Sprintf("%s (%s at %s), fsync on", kind, s.name, s.dir)
+	return fmt.Sprintf("%s (%s at %s), fsync on", kind, s.name, s.Dir)
 }
 
-// settle finds storage for this many members. Errors that wrap ErrInvalid name the other possible
-// values.
-func settle(data string, members int) (storage, error) {
-	need := uint64(members) * memberSpace
-	first := func(dirs []string, fits func(filesystem) bool) (storage, bool) {
+// Settle finds storage for data, see Config.Data, that needs so many bytes if it is in memory. Errors that wrap
+// ErrInvalid name the other possible values.
+func Settle(data string, need uint64) (Storage, error) {
+	first := func(dirs []string, fits func(filesystem) bool) (Storage, bool) {
 		for _, dir := range dirs {
 			if system, err := inspect(dir); err == nil && fits(system) {
-				return storage{dir, system}, true
+				return Storage{dir, system}, true
 			}
 		}
-		return storage{}, false
+		return Storage{}, false
 	}
 	switch data {
 	case Memory, "":
-		s, ok := first([]string{"/dev/shm", os.TempDir()}, func(f filesystem) bool { return f.memory && f.free >= need })
+		s, ok := first([]string{InMemory, os.TempDir()}, func(f filesystem) bool { return f.memory && f.free >= need })
 		switch {
 		case ok:
 			return s, nil
 		case data == Memory:
-			return storage{}, fmt.Errorf("%w: no file system in memory has %d MB free; use --data %s, or --data DIR", ErrInvalid, need>>20, Disk)
+			return Storage{}, fmt.Errorf("%w: no file system in memory has %d MB free; use --data %s, or --data DIR", ErrInvalid, need>>20, Disk)
 		}
 		fallthrough
 	case Disk:
@@ -71,15 +73,15 @@ func settle(data string, members int) (storage, error) {
 		data = os.TempDir() // this directory is in memory, as String then reports
 	}
 	if info, err := os.Stat(data); err != nil || !info.IsDir() {
-		return storage{}, fmt.Errorf("%w: --data %s is not a directory; it can be %s, %s or a directory that exists", ErrInvalid, data, Memory, Disk)
+		return Storage{}, fmt.Errorf("%w: --data %s is not a directory; it can be %s, %s or a directory that exists", ErrInvalid, data, Memory, Disk)
 	}
 	dir, err := filepath.Abs(data)
 	if err != nil {
-		return storage{}, err
+		return Storage{}, err
 	}
 	system, err := inspect(dir)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return storage{}, err
+		return Storage{}, err
 	}
-	return storage{dir, system}, nil
+	return Storage{dir, system}, nil
 }

@@ -103,7 +103,7 @@ func (s *scene) join(ctx context.Context, m *member) error {
 		return err
 	}
 	if ours, ok := c.(contender.Ours); ok {
-		ours.Registered = func() { _ = s.settled(ctx, m.lane, s.watchesAtFirst(), 0) }
+		ours.Registered = func(election.Position) { _ = s.settled(ctx, m.lane, s.watchesAtFirst(), 0) }
 		// No liveness checks of watches, whose times would vary.
 		ours.Election = func(cfg *election.Config) { cfg.WatchCheck = -1 }
 		c = ours

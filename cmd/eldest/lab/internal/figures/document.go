@@ -14,13 +14,17 @@ import (
 // ErrForeign is returned by Read for JSON that is not a document of this package.
 var ErrForeign = errors.New("not a benchmark's JSON")
 
-// Write writes one run as one object, and any other number as {"runs": [...]}. Control sequences of
-// terminals are escaped.
+// Write writes one run as one object, and any other number as {"runs": [...]}; see Encode.
 func Write(w io.Writer, runs []*bench.Report) error {
 	var document any = map[string][]*bench.Report{"runs": append([]*bench.Report{}, runs...)} // never null
 	if len(runs) == 1 {
 		document = runs[0]
 	}
+	return Encode(w, document)
+}
+
+// Encode writes a document as JSON. Control sequences of terminals are escaped.
+func Encode(w io.Writer, document any) error {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

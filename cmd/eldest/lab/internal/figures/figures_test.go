@@ -138,16 +138,6 @@ cut, TTL 2s: requests
 	require.Len(t, terms(run), 3)
 }
 
-func TestGlossary(t *testing.T) {
-	long := strings.TrimSpace(strings.Repeat("word ", 30))
-	require.Equal(t, strings.TrimPrefix(`
-  win     from here to there (lower is better)
-  reigns  `+long[:89]+`
-          `+long[90:], "\n"),
-		Glossary([]bench.Term{{Name: "win", Text: "from here to there", Better: bench.Lower}, {Name: "reigns", Text: long}}, "  "))
-	require.Empty(t, Glossary(nil, ""))
-}
-
 func TestRatiosFallBackToTheFirst(t *testing.T) {
 	run := sample()
 	base, floor := comparison(run)
@@ -354,7 +344,7 @@ func TestRunsOnRecord(t *testing.T) {
 		files, err := Files(runs)
 		require.NoError(t, err)
 		for _, f := range files {
-			drawn[f.Name] = f.SVG + "\n" // the plain run comes after those of other sizes and storage
+			drawn[f.Name] = f.SVG // the plain run comes after those of other sizes and storage
 		}
 	}
 	pictures, err := filepath.Glob(filepath.Join(root, "docs", "benchmarks", "*.svg"))

@@ -8,8 +8,13 @@ import (
 	"github.com/eldest-io/eldest/bench"
 )
 
-//go:embed page.html.tmpl page.css
+//go:embed page.html.tmpl
 var sources embed.FS
+
+// CSS is the style sheet of all pages with figures.
+//
+//go:embed page.css
+var CSS template.CSS
 
 var pageTemplate = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"explain": explain}).ParseFS(sources, "page.html.tmpl"))
 
@@ -21,15 +26,11 @@ type chapter struct {
 
 // Page writes the page for runs, in their order.
 func Page(w io.Writer, runs []*bench.Report) error {
-	css, err := sources.ReadFile("page.css")
-	if err != nil {
-		return err
-	}
 	page := struct {
 		CSS      template.CSS
 		Title    string
 		Chapters []chapter
-	}{CSS: template.CSS(css), Title: "Elections on etcd, measured"} //nolint:gosec // it is ours
+	}{CSS: CSS, Title: "Elections on etcd, measured"}
 	for _, r := range runs {
 		drawn, err := draw(r)
 		if err != nil {

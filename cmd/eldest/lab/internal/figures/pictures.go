@@ -74,8 +74,7 @@ type File struct {
 	SVG  string
 }
 
-// Files returns the pictures of all runs as files, for other documents. They suit light and dark
-// screens. Two runs of one scenario have the same names.
+// Files returns the pictures of all runs as files. Two runs of one scenario have the same names.
 func Files(runs []*bench.Report) (files []File, err error) {
 	for _, r := range runs {
 		drawn, err := draw(r)
@@ -84,8 +83,7 @@ func Files(runs []*bench.Report) (files []File, err error) {
 		}
 		for _, kind := range drawn {
 			for _, p := range kind.All {
-				const style = "<style>:root{color-scheme:light dark;color:CanvasText;background:Canvas}</style>"
-				files = append(files, File{fileName(r.Scenario, kind.Kind, p.Title), strings.Replace(string(p.SVG), ">", ">"+style, 1)})
+				files = append(files, File{fileName(r.Scenario, kind.Kind, p.Title), Standalone(p.SVG)})
 			}
 		}
 	}
@@ -317,7 +315,7 @@ func short(text string) string {
 	return text
 }
 
-// render draws the chart as SVG for a page. Black parts get the colour of the page's text.
+// render draws the chart as SVG for a page.
 func (c *chart) render(title string) (template.HTML, error) {
 	c.Title.Text = strings.TrimSuffix(fmt.Sprintf("%s (%s)", short(title), c.unit), " ()")
 	canvas := vgsvg.New(vg.Points(640), vg.Points(c.height))
@@ -325,14 +323,25 @@ func (c *chart) render(title string) (template.HTML, error) {
 	legend := c.legend.Rectangle(whole).Size().X
 	c.legend.Draw(whole)
 	c.Draw(vgdraw.Crop(whole, 0, -legend-vg.Points(12), 0, 0))
+	return SVG(canvas, cmp.Or(title, "ratios"))
+}
+
+// SVG makes the SVG of a canvas, for a page. Black parts get the colour of the page's text.
+func SVG(canvas *vgsvg.Canvas, label string) (template.HTML, error) {
 	var text bytes.Buffer
 	if _, err := canvas.WriteTo(&text); err != nil {
 		return "", err
 	}
 	_, svg, _ := strings.Cut(text.String(), "<svg") // without the XML header
-	svg = fmt.Sprintf(`<svg role="img" aria-label="%s" fill="currentColor"`, template.HTMLEscapeString(cmp.Or(title, "ratios"))) + svg
+	svg = fmt.Sprintf(`<svg role="img" aria-label="%s" fill="currentColor"`, template.HTMLEscapeString(label)) + svg
 	svg = strings.ReplaceAll(svg, "#000000", "currentColor")
 	// Liberation Sans has the widths of Arial and Helvetica.
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans", "font-family:Liberation Sans,Arial,Helvetica,sans-serif")
 	return template.HTML(strings.TrimSpace(svg)), nil //nolint:gosec // gonum escapes the texts
+}
+
+// Standalone makes a file of a page's SVG, for other documents. It suits light and dark screens.
+func Standalone(svg template.HTML) string {
+	const style = "<style>:root{color-scheme:light dark;color:CanvasText;background:Canvas}</style>"
+	return strings.Replace(string(svg), ">", ">"+style, 1) + "\n"
 }

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// maxKept is how many bytes a connection keeps while the network is cut, about what a kernel keeps. After
-// that, writes block.
-const maxKept = 4 << 20
-
 // lingering is how long the last bytes of a connection that was closed while the network was cut may take.
 const lingering = 5 * time.Second
 
@@ -20,7 +16,6 @@ type conn struct {
 	net.Conn
 	socket  syscall.Conn
 	network *Network
-	done    chan struct{} // closed by Close
 
 	// writing is held by whatever writes to the socket, so that what was kept is sent first.
 	writing sync.Mutex
@@ -47,41 +42,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write keeps the data while the network is cut, and until what was kept has been sent.
 func (c *conn) Write(b []byte) (int, error) {
 	c.network.writes.Add(1)
 	c.network.bytes.Add(int64(len(b)))
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	for {
-		switch {
-		case c.isClosed():
-			return 0, net.ErrClosed
-		case !c.network.isDown() && len(c.kept) == 0:
-			return c.Conn.Write(b)
-		case len(c.kept)+len(b) <= maxKept:
-			c.kept = append(c.kept, b...)
-			return len(b), nil
-		}
-		if err := c.wait(); err != nil {
-			return 0, err
-		}
+	switch {
+	case c.isClosed():
+		return 0, net.ErrClosed
+	case !c.network.isDown() && len(c.kept) == 0:
+		return c.Conn.Write(b)
 	}
-}
-
-// wait releases the connection until the network is healed and what was kept may have been sent.
-func (c *conn) wait() error {
-	c.network.mu.Lock()
-	up := c.network.up
-	c.network.mu.Unlock()
-	c.writing.Unlock()
-	defer c.writing.Lock()
-	select {
-	case <-up:
-		time.Sleep(time.Millisecond)
-		return nil
-	case <-c.done:
-		return net.ErrClosed
-	}
+	c.kept = append(c.kept, b...)
+	return len(b), nil
 }
 
 // healed sends what was kept.
@@ -105,16 +79,9 @@ func (c *conn) flush() {
 		c.mu.Unlock()
 	}
 	if closed {
-		c.forget()
+		c.network.forget(c)
 		_ = c.Conn.Close() // nothing reads its result
 	}
-}
-
-// forget takes the connection out of the network.
-func (c *conn) forget() {
-	c.network.mu.Lock()
-	defer c.network.mu.Unlock()
-	delete(c.network.sockets, c)
 }
 
 // Close closes the connection; see Network about a network that is cut.
@@ -123,20 +90,13 @@ func (c *conn) Close() error {
 	again := c.closed
 	c.closed = true
 	c.mu.Unlock()
-	if again {
+	switch {
+	case again:
 		return net.ErrClosed
+	case c.network.forget(c):
+		return c.Conn.Close()
 	}
-	close(c.done)
-	c.network.mu.Lock()
-	down := c.network.down
-	if !down {
-		delete(c.network.sockets, c)
-	}
-	c.network.mu.Unlock()
-	if down {
-		return c.Conn.SetDeadline(time.Unix(1, 0)) // readers return
-	}
-	return c.Conn.Close()
+	return c.Conn.SetDeadline(time.Unix(1, 0)) // readers return
 }
 
 func (c *conn) control() syscall.Conn { return c.socket }

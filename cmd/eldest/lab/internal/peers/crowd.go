@@ -28,7 +28,7 @@ type told struct {
 }
 
 // observe starts n observers.
-func (p *host) observe(client peer.Client, n int) {
+func (p *host) observe(client peer.Observer, n int) {
 	c := &crowd{n: n, told: map[string]*told{}, changed: make(chan struct{})}
 	p.mu.Lock()
 	p.crowd = c
@@ -103,18 +103,11 @@ func (c *crowd) await(ctx context.Context, id string) (time.Time, error) {
 // join makes n candidates campaign, and returns how long it took until all of them were queued. It blocks
 // until then. They wait until the participant ends.
 func (p *host) join(client peer.Client, n int) (time.Duration, error) {
-	candidates := make([]peer.Candidate, n)
-	for i := range candidates {
-		var err error
-		if candidates[i], err = client.Candidate(fmt.Sprintf("%s-%d", p.id, i)); err != nil {
-			return 0, err
-		}
-	}
 	queued, failed := make(chan struct{}, n), make(chan error, n)
 	began := time.Now()
-	for _, candidate := range candidates {
+	for i := range n {
 		p.work.Go(func() {
-			if _, err := candidate.Campaign(p.ctx, func() { queued <- struct{}{} }); err != nil {
+			if _, err := client.Campaign(p.ctx, fmt.Sprintf("%s-%d", p.id, i), func() { queued <- struct{}{} }); err != nil {
 				failed <- err
 			} else {
 				p.event(evWon, nil)

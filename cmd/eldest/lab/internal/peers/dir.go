@@ -59,10 +59,8 @@ func removeAbandoned(base string) {
 	}
 }
 
-// makeDir makes a directory with just this mode, whatever the process's umask is.
-func makeDir(dir string, mode os.FileMode) error {
-	return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode))
-}
+// makeDir makes a directory that other users can read, whatever the process's umask is.
+func makeDir(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) }
 
 // removeDir removes a directory. What a dying process still writes may need a second attempt.
 func removeDir(dir string) error {

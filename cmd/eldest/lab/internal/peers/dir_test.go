@@ -20,7 +20,7 @@ const restless = "restless"
 
 // runRestless is that run.
 func runRestless(ctx context.Context, dir string) error {
-	endless := peer.System{Name: "endless", Start: func(ctx context.Context, _ peer.ServerConfig) (peer.Servers, error) {
+	endless := peer.System{Name: "endless", Start: func(ctx context.Context, _ peer.ServerConfig) (*peer.Servers, error) {
 		select {
 		case <-time.After(time.Hour):
 		case <-ctx.Done():
@@ -33,6 +33,7 @@ func runRestless(ctx context.Context, dir string) error {
 
 // A run removes what runs that were killed have left, and nothing of runs that go on.
 func TestAbandoned(t *testing.T) {
+	t.Parallel()
 	o := options(t, "raft")
 	o.Systems, o.Scenarios = []peer.System{hasty}, []string{peers.Handover}
 	data := func(name string) []string {

@@ -5,25 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 )
 
 // ErrForeign is returned by Read for JSON that is not a report of this package.
 var ErrForeign = errors.New("not the JSON of this benchmark")
-
-// Write writes a report as JSON. Control sequences of terminals are escaped.
-func Write(w io.Writer, r *Report) error {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, plain.JSON(b.String()))
-	return err
-}
 
 // Read reads a report. It may come from any source: texts in it that cannot be shown as they are have
 // been quoted.

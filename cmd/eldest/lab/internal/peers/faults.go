@@ -121,10 +121,6 @@ func (t *turn) strike(ctx context.Context) error {
 		t.leader.kill()
 		return nil
 	case Machine:
-		if err := t.leader.learnGuards(ctx); err != nil {
-			return err
-		}
-		t.dead[t.leader] = true
 		var err error
 		t.fault, err = t.leader.fail(ctx)
 		return err

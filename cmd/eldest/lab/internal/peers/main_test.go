@@ -44,13 +44,13 @@ func child(args []string) (is bool, err error) {
 	case begins("etcd", "member"):
 		return true, memberproc.Run(ctx, args[2:], os.Stdin, os.Stdout)
 	case begins("bench", "peers-participant"):
-		return true, peers.Participate(ctx, named, os.Stdin, os.Stdout)
+		return true, peers.Participate(ctx, append(systems.All(), fakes...), os.Stdin, os.Stdout)
 	case begins("bench", "peers-server") && len(args) > 2:
-		serve, ok := systems.Main(args[2])
+		serve, ok := systems.Mains[args[2]]
 		if !ok {
 			return true, fmt.Errorf("no server %q", args[2])
 		}
-		return true, serve(ctx, args[3:])
+		return true, serve(args[3:])
 	}
 	return false, nil
 }

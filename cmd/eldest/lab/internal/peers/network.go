@@ -138,7 +138,7 @@ func (n *Network) track(c net.Conn) (net.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("not a connection of the operating system"), c.Close())
 	}
-	tracked := &conn{Conn: c, socket: tcp, network: n, done: make(chan struct{})}
+	tracked := &conn{Conn: c, socket: tcp, network: n}
 	if err := n.add(tracked); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -159,6 +159,16 @@ func (n *Network) add(s socket) error {
 	}
 	n.sockets[s] = struct{}{}
 	return nil
+}
+
+// forget takes a socket out of the network, unless that is cut: then it reports false.
+func (n *Network) forget(s socket) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.down {
+		delete(n.sockets, s)
+	}
+	return !n.down
 }
 
 // isDown reports whether the network is cut.
@@ -195,9 +205,7 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 func (l *listener) Close() error {
-	l.network.mu.Lock()
-	delete(l.network.sockets, l)
-	l.network.mu.Unlock()
+	l.network.forget(l)
 	return l.TCPListener.Close()
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
@@ -41,17 +42,11 @@ type Options struct {
 	Executable string
 	// Dir is where the data is; "" means in memory, if there is such a file system, else on disk.
 	Dir string
-	// Progress, if set, is called before each turn, from any goroutine. It must not block.
-	Progress func(Progress)
+	// Progress, if set, is called before each turn, from any goroutine. It must not block. The contender is a system,
+	// the regime a scenario with the settings.
+	Progress func(bench.Progress)
 	// Skip, if set, is called when a system is not installed, from any goroutine.
 	Skip func(Skipped)
-}
-
-// Progress is how much of a run is done.
-type Progress struct {
-	Setting, Scenario, System string
-	// Done of Total turns have begun.
-	Done, Total int
 }
 
 // complete returns the options with their defaults, or an error that wraps ErrInvalid.

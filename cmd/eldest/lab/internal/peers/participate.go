@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,14 +15,14 @@ import (
 )
 
 // Participate is the main function of a participant's process: it reads commands, one JSON object a
-// line, from in, and writes answers and events to out. systemOf returns the system of a name. It
+// line, from in, and writes answers and events to out. all are the systems that there are. It
 // blocks until in ends, and then ends everything that it has started.
-func Participate(ctx context.Context, systemOf func(name string) (peer.System, bool), in io.Reader, out io.Writer) error {
+func Participate(ctx context.Context, all []peer.System, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	writing, cease := context.WithCancel(ctx)
 	defer cease()
-	p := &host{ctx: ctx, writing: writing, cease: cease, systemOf: systemOf, out: json.NewEncoder(out), net: NewNetwork()}
+	p := &host{ctx: ctx, writing: writing, cease: cease, systems: all, out: json.NewEncoder(out), net: NewNetwork()}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	var broken error
@@ -44,12 +45,12 @@ func Participate(ctx context.Context, systemOf func(name string) (peer.System, b
 
 // host is a participant: a client, a network and what uses them.
 type host struct {
-	ctx      context.Context
-	writing  context.Context // ended by cease: no entry is appended any more
-	cease    context.CancelFunc
-	systemOf func(string) (peer.System, bool)
-	net      *Network
-	work     sync.WaitGroup // requests, campaigns and what follows
+	ctx     context.Context
+	writing context.Context // ended by cease: no entry is appended any more
+	cease   context.CancelFunc
+	systems []peer.System
+	net     *Network
+	work    sync.WaitGroup // requests, campaigns and what follows
 
 	saying sync.Mutex
 	out    *json.Encoder
@@ -86,7 +87,8 @@ func (p *host) do(r request) (reply, error) {
 	}
 	switch r.Do {
 	case doCampaign:
-		return reply{}, p.campaign(client, r.Append)
+		p.campaign(client, r.Append)
+		return reply{}, nil
 	case doCease:
 		p.cease()
 		return reply{}, nil
@@ -98,12 +100,19 @@ func (p *host) do(r request) (reply, error) {
 		log, err := client.Log(p.ctx)
 		return reply{Log: stretches(log)}, err
 	case doGuards:
-		return reply{Guards: client.Guards()}, nil
+		if guarded, ok := client.(peer.Guarded); ok {
+			return reply{Guards: guarded.Guards()}, nil
+		}
+		return reply{}, nil
 	case doCounts:
 		writes, bytes := p.net.Counts()
 		return reply{Writes: writes, Bytes: bytes}, nil
 	case doObserve:
-		p.observe(client, r.N)
+		observer, ok := client.(peer.Observer)
+		if !ok {
+			return reply{}, fmt.Errorf("observers: %w", errors.ErrUnsupported)
+		}
+		p.observe(observer, r.N)
 		return reply{}, nil
 	case doJoin:
 		took, err := p.join(client, r.N)
@@ -137,13 +146,15 @@ func (p *host) do(r request) (reply, error) {
 }
 
 func (p *host) open(o *opening) error {
-	system, ok := p.systemOf(o.System)
-	if !ok {
+	i := slices.IndexFunc(p.systems, func(s peer.System) bool { return s.Name == o.System })
+	if i < 0 {
 		return fmt.Errorf("no system %q", o.System)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, o.Timeout)
+	ctx, cancel := context.WithTimeout(p.ctx, settingUp)
 	defer cancel()
-	client, err := system.Dial(ctx, o.clientConfig(p.net))
+	client, err := p.systems[i].Dial(ctx, peer.ClientConfig{
+		Setting: o.Setting, Endpoints: o.Endpoints, Election: o.Election, ID: o.ID, Index: o.Index, Net: p.net,
+	})
 	if err != nil {
 		return err
 	}

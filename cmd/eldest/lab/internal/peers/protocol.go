@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
 // The commands of a participant.
@@ -59,14 +57,12 @@ type request struct {
 
 // opening is how a participant opens its client; see peer.ClientConfig.
 type opening struct {
-	System    string        `json:"system"`
-	Setting   string        `json:"setting"`
-	Endpoints []string      `json:"endpoints"`
-	Election  string        `json:"election"`
-	ID        string        `json:"id"`
-	Index     int           `json:"index"`
-	Dir       string        `json:"dir"`
-	Timeout   time.Duration `json:"timeout"`
+	System    string   `json:"system"`
+	Setting   string   `json:"setting"`
+	Endpoints []string `json:"endpoints"`
+	Election  string   `json:"election"`
+	ID        string   `json:"id"`
+	Index     int      `json:"index"`
 }
 
 // reply is a line of a participant's stdout: the answer to the request of its ID, or an event.
@@ -159,10 +155,3 @@ func written(log []stretch, writer string) bool {
 func nanos(t time.Time) int64 { return t.UnixNano() }
 
 func timeOf(nanos int64) time.Time { return time.Unix(0, nanos) }
-
-// clientConfig is what the client is opened with.
-func (o *opening) clientConfig(n *Network) peer.ClientConfig {
-	return peer.ClientConfig{
-		Setting: o.Setting, Endpoints: o.Endpoints, Election: o.Election, ID: o.ID, Index: o.Index, Net: n, Dir: o.Dir,
-	}
-}

@@ -14,6 +14,9 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 )
 
+// lastWords is how long the end of a process whose stdin is closed may take to be known.
+const lastWords = 200 * time.Millisecond
+
 // leaving is how long a participant may take to end in an orderly way, before it is killed.
 const leaving = 15 * time.Second
 
@@ -27,13 +30,13 @@ type participant struct {
 	process *offspring.Process
 	stdin   io.WriteCloser
 	ended   chan struct{}
+	dead    bool // it has failed with its machine; of the turn
 
 	mu      sync.Mutex
 	last    int64
 	waiting map[int64]chan reply
 	events  map[string]reply // the first of each name
 	changed chan struct{}    // closed at each event
-	guards  []int
 }
 
 // startParticipant starts a process.
@@ -150,35 +153,27 @@ func (p *participant) await(ctx context.Context, event string) (time.Time, error
 // kill ends the process at once, in any state. Its guards act.
 func (p *participant) kill() { p.process.End() }
 
-// fail ends the process as a machine fails: see Machine. It returns the time just before.
+// fail ends the process, and those that guard it, as a machine fails: see Machine. It returns the time just before.
 func (p *participant) fail(ctx context.Context) (time.Time, error) {
-	at := time.Now()
-	p.endGuards()
-	_, err := p.call(ctx, request{Do: doCut})
-	return at, errors.Join(err, p.process.Suspend())
-}
-
-// learnGuards asks for the processes that guard this one.
-func (p *participant) learnGuards(ctx context.Context) error {
 	r, err := p.call(ctx, request{Do: doGuards})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.guards = r.Guards
-	return err
-}
-
-// endGuards kills the processes that guard this one.
-func (p *participant) endGuards() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, pid := range p.guards {
+	if err != nil {
+		return time.Time{}, err
+	}
+	p.dead = true
+	at := time.Now()
+	for _, pid := range r.Guards {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 	}
-	p.guards = nil
+	_, err = p.call(ctx, request{Do: doCut})
+	return at, errors.Join(err, p.process.Suspend())
 }
 
 // close ends the process in an orderly way, if it can. It blocks until it has ended.
 func (p *participant) close() {
+	if p.dead {
+		p.kill()
+		return
+	}
 	_ = p.stdin.Close() // the process may have ended
 	_ = p.process.Resume()
 	select {

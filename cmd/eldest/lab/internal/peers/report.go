@@ -27,25 +27,12 @@ type Report struct {
 	Results    []Result     `json:"results"`
 }
 
-// SystemReport is what a reader must know about a system; see peer.System.
+// SystemReport is a system that was measured. Client is the client's module and its version.
 type SystemReport struct {
-	Name     string                   `json:"name"`
-	Title    string                   `json:"title"`
-	Version  string                   `json:"version"`
-	Nodes    int                      `json:"nodes"`
-	Client   string                   `json:"client,omitempty"` // module and version
-	Recipe   string                   `json:"recipe"`
-	Links    []peer.Link              `json:"links"`
-	Guard    string                   `json:"guard,omitempty"`
-	Unfair   []string                 `json:"unfair,omitempty"`
-	Settings map[string]SettingReport `json:"settings"`
-}
-
-// SettingReport is one set of settings.
-type SettingReport struct {
-	Values []string `json:"values"`
-	// Loss is in nanoseconds, 0 for none; see peer.Setting.
-	Loss time.Duration `json:"loss"`
+	peer.System
+	Version string `json:"version"`
+	Nodes   int    `json:"nodes"`
+	Client  string `json:"client,omitempty"`
 }
 
 // Skipped is a system that is not installed.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"time"
 )
 
 // results collects what is measured. Its methods may be called from many goroutines.
@@ -21,8 +20,10 @@ type point struct {
 	n                                 int
 }
 
-// at returns the result of a point; the caller has the lock.
-func (r *results) at(p point, unit string) *Result {
+// record changes the result of a point.
+func (r *results) record(p point, unit string, change func(*Result)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.of == nil {
 		r.of = map[point]*Result{}
 	}
@@ -32,32 +33,15 @@ func (r *results) at(p point, unit string) *Result {
 		of.Contender, of.Regime, of.N, of.Metric, of.Unit = p.system, p.setting, p.n, p.metric, unit
 		r.of[p] = of
 	}
-	return of
-}
-
-func (r *results) sample(p point, unit string, value int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := r.at(p, unit)
-	of.Samples = append(of.Samples, value)
-}
-
-// none counts a round in which the event did not happen within a limit.
-func (r *results) none(p point, unit string, limit time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := r.at(p, unit)
-	of.None++
-	of.Limit = max(of.Limit, limit)
+	change(of)
 }
 
 // fail counts a round that has failed.
 func (r *results) fail(p point, unit string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := r.at(p, unit)
-	of.Errors++
-	of.FirstError = cmp.Or(of.FirstError, err.Error())
+	r.record(p, unit, func(of *Result) {
+		of.Errors++
+		of.FirstError = cmp.Or(of.FirstError, shorten(err).Error())
+	})
 }
 
 // lack adds a lack, once.

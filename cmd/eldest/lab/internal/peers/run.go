@@ -12,15 +12,19 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
+
+// enough is how much memory the data of all systems may need: etcd and ZooKeeper allocate their logs in
+// segments of 64 MB.
+const enough = 6 << 30
 
 // run is a run that goes on.
 type run struct {
 	options Options
 	spawner *offspring.Spawner
-	ports   Ports
 	dir     string
 	results results
 
@@ -42,7 +46,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, storage := place(o.Dir)
+	if o.Dir == "" {
+		removeAbandoned(benchsite.InMemory) // first: it takes memory
+	}
+	storage, err := benchsite.Settle(o.Dir, enough)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	base := storage.Dir
 	removeAbandoned(base)
 	dir, lock, err := newDir(base)
 	if err != nil {
@@ -57,10 +68,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	r.spawner.Close()
-	r.ports.Close()
 	failed = append(failed, removeDir(dir), lock.Close())
 
-	report := r.report(began, storage)
+	report := r.report(began, storage.String())
 	if ctx.Err() != nil {
 		report.Incomplete = "interrupted"
 	}
@@ -78,7 +88,6 @@ func (r *run) measure(ctx context.Context, setting string) error {
 			return
 		}
 		sites[i] = site
-		r.describe(site)
 	})
 	sites = slices.DeleteFunc(sites, func(s *site) bool { return s == nil })
 	for _, group := range groups {
@@ -93,13 +102,29 @@ func (r *run) measure(ctx context.Context, setting string) error {
 	return errors.Join(failed...)
 }
 
-// groups are the scenarios whose turns belong to the same rounds.
-var groups = [][]string{{Handover}, {Crash, Machine, Stop, Cut}, {Fanout}, {Join}, {Memory}, {Rest}, {StoreLeader}}
+// group has scenarios whose turns belong to the same rounds.
+type group struct {
+	scenarios []string
+	// alone measures a turn that overlaps with no other; nil means together. A turn that only counts does not
+	// depend on what else runs.
+	alone  func(t *turn, ctx context.Context) error
+	counts bool
+}
+
+var groups = []group{
+	{scenarios: []string{Handover}},
+	{scenarios: []string{Crash, Machine, Stop, Cut}},
+	{scenarios: []string{Fanout}, alone: (*turn).fanout},
+	{scenarios: []string{Join}, alone: (*turn).join},
+	{scenarios: []string{Memory}, alone: (*turn).memory},
+	{scenarios: []string{Rest}, alone: (*turn).rest, counts: true},
+	{scenarios: []string{StoreLeader}, alone: (*turn).storeLeader},
+}
 
 // measureGroup measures the rounds of a group of scenarios.
-func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, group []string) {
+func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, group group) {
 	most := 0
-	for _, name := range group {
+	for _, name := range group.scenarios {
 		if s, _ := find(name); r.options.wants(name) {
 			most = max(most, r.options.rounds(s, setting))
 		}
@@ -107,7 +132,7 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 	for round := range most {
 		var turns []*turn
 		order := rand.Perm(len(sites)) // so that what one system leaves behind meets another one each time
-		for _, name := range group {
+		for _, name := range group.scenarios {
 			s, _ := find(name)
 			for _, i := range order {
 				if r.options.wants(name) && round < r.options.rounds(s, setting) && r.has(sites[i].system, setting, s) {
@@ -118,21 +143,18 @@ func (r *run) measureGroup(ctx context.Context, setting string, sites []*site, g
 		if ctx.Err() != nil {
 			return
 		}
-		switch measure := solo[group[0]]; {
-		case measure == nil:
+		if group.alone == nil {
 			r.together(ctx, turns)
-		case group[0] == Rest:
-			// Counts do not depend on what else runs.
-			var all sync.WaitGroup
-			for _, t := range turns {
-				all.Go(func() { t.alone(ctx, measure) })
-			}
-			all.Wait()
-		default:
-			for _, t := range turns {
-				t.alone(ctx, measure)
+			continue
+		}
+		var all sync.WaitGroup
+		for _, t := range turns {
+			all.Go(func() { t.alone(ctx, group.alone) })
+			if !group.counts {
+				all.Wait()
 			}
 		}
+		all.Wait()
 	}
 }
 
@@ -190,7 +212,9 @@ func (r *run) skip(s Skipped) {
 func (r *run) progress(t *turn) {
 	done := int(r.begun.Add(1)) - 1
 	if r.options.Progress != nil {
-		r.options.Progress(Progress{t.site.setting, t.scenario.Name, t.site.system.Name, done, r.options.total()})
+		r.options.Progress(bench.Progress{
+			Contender: t.site.system.Name, Regime: t.scenario.Name + " " + t.site.setting, Done: done, Total: r.options.total(),
+		})
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -22,35 +22,37 @@ const (
 
 // site is a system that runs, with one set of settings.
 type site struct {
-	system   peer.System
-	setting  string
-	servers  peer.Servers
-	programs *Programs
-	dir      string
+	system  peer.System
+	setting string
+	servers *peer.Servers
+	fleet   *peer.Fleet
+	dir     string
 
 	mu   sync.Mutex
 	died error // of the first server that ended by itself
 }
 
-// start starts the servers of a system.
+// start starts the servers of a system, and adds the system to the report.
 func (r *run) start(ctx context.Context, system peer.System, setting string) (*site, error) {
-	dir := filepath.Join(r.dir, setting+"-"+system.Name)
-	tmp := dir + "-tmp"
-	if err := errors.Join(makeDir(dir, 0o755), makeDir(tmp, 0o777|os.ModeSticky)); err != nil {
+	s := &site{system: system, setting: setting, dir: filepath.Join(r.dir, setting+"-"+system.Name)}
+	if err := makeDir(s.dir); err != nil {
 		return nil, err
 	}
-	s := &site{system: system, setting: setting, dir: dir, programs: NewPrograms(r.spawner, tmp)}
+	s.fleet = peer.NewFleet(r.spawner, s.die)
 	ctx, cancel := context.WithTimeoutCause(ctx, starting, fmt.Errorf("the servers do not serve after %v", starting))
 	defer cancel()
 	servers, err := system.Start(ctx, peer.ServerConfig{
-		Setting: setting, Dir: dir, Executable: r.options.Executable,
-		Run: s.programs.Run, Ports: r.ports.Take, Died: s.die,
+		Setting: setting, Dir: s.dir, Executable: r.options.Executable, Fleet: s.fleet, Died: s.die,
 	})
 	if err != nil {
-		s.programs.Close()
-		return nil, errors.Join(err, removeDir(dir), removeDir(tmp))
+		return nil, errors.Join(err, s.close())
 	}
 	s.servers = servers
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.systems[system.Name] = SystemReport{
+		System: system, Version: servers.Version, Nodes: servers.Nodes, Client: moduleVersion(system.Module),
+	}
 	return s, nil
 }
 
@@ -81,10 +83,12 @@ func (s *site) broken() error {
 }
 
 // close ends the servers.
-func (s *site) close() error {
-	err := s.servers.Close()
-	s.programs.Close()
-	return errors.Join(err, removeDir(s.dir), removeDir(s.programs.tmp))
+func (s *site) close() (err error) {
+	if s.servers != nil && s.servers.Close != nil {
+		err = s.servers.Close()
+	}
+	s.fleet.Close()
+	return errors.Join(err, removeDir(s.dir))
 }
 
 // limit is how long a turn waits for a successor.
@@ -96,4 +100,25 @@ func limitOf(loss time.Duration) time.Duration {
 		return 15 * time.Second
 	}
 	return min(2*loss+10*time.Second, 75*time.Second)
+}
+
+// moduleVersion returns a Go module with the version that is part of this program, "" for none.
+func moduleVersion(module string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || module == "" {
+		return module
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path != module {
+			continue
+		}
+		if m.Replace != nil && m.Replace.Version != "" {
+			m = m.Replace
+		}
+		// Modules of this repository have no version of their own here.
+		if m.Version != "" && m.Version != "(devel)" && !strings.HasPrefix(m.Version, "v0.0.0-00010101") {
+			return module + " " + m.Version
+		}
+	}
+	return module
 }

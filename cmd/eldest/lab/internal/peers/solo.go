@@ -7,15 +7,6 @@ import (
 	"time"
 )
 
-// solo are the scenarios whose turns overlap with no other turn.
-var solo map[string]func(t *turn, ctx context.Context) error
-
-func init() {
-	solo = map[string]func(t *turn, ctx context.Context) error{
-		Fanout: (*turn).fanout, Join: (*turn).join, Memory: (*turn).memory, Rest: (*turn).rest, StoreLeader: (*turn).storeLeader,
-	}
-}
-
 // alone measures a turn.
 func (t *turn) alone(ctx context.Context, measure func(t *turn, ctx context.Context) error) {
 	if ctx.Err() != nil || t.results.lacking(t.site.system.Name, t.site.setting, t.scenario.Name) {

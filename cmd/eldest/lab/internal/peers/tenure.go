@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 const (
@@ -36,15 +37,11 @@ type tenure struct {
 
 // campaign starts to campaign with the participant's own candidate. If it loses its place in the queue
 // (its session has expired, for example), a new candidate campaigns, as programs do.
-func (p *host) campaign(client peer.Client, writes bool) error {
-	candidate, err := client.Candidate(p.id)
-	if err != nil {
-		return err
-	}
+func (p *host) campaign(client peer.Client, writes bool) {
 	p.work.Go(func() {
 		for {
 			waited := false
-			won, err := candidate.Campaign(p.ctx, func() {
+			won, err := client.Campaign(p.ctx, p.id, func() {
 				waited = true
 				p.event(evQueued, nil)
 			})
@@ -53,27 +50,12 @@ func (p *host) campaign(client peer.Client, writes bool) error {
 				p.lead(won, at, writes)
 				return
 			}
-			if again := p.retry(client, waited); again != nil {
-				candidate = again
-				continue
+			if !waited || retry.Sleep(p.ctx, retrying) != nil {
+				p.event(evFailed, err)
+				return
 			}
-			p.event(evFailed, err)
-			return
 		}
 	})
-	return nil
-}
-
-// retry returns a candidate for another attempt after a pause, or nil if there is none.
-func (p *host) retry(client peer.Client, waited bool) peer.Candidate {
-	if pause(p.ctx, retrying); !waited || p.ctx.Err() != nil {
-		return nil
-	}
-	candidate, err := client.Candidate(p.id)
-	if err != nil {
-		return nil // the error of the campaign is the cause
-	}
-	return candidate
 }
 
 // lead reports a win, and samples the tenure until the participant ends.
@@ -200,11 +182,4 @@ func (e *entries) await(ctx context.Context, after time.Time) (time.Time, error)
 }
 
 // pause sleeps, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+func pause(ctx context.Context, d time.Duration) { _ = retry.Sleep(ctx, d) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -37,16 +36,12 @@ type turn struct {
 	ready, fault time.Time
 
 	all   []*participant
-	dead  map[*participant]bool // they failed with their machine
-	known map[string]bool       // metrics of which the turn has a result
-	err   error                 // why the turn is over
+	known map[string]bool // metrics of which the turn has a result
+	err   error           // why the turn is over
 }
 
 func (r *run) newTurn(s *site, of Scenario) *turn {
-	return &turn{
-		run: r, site: s, scenario: of, election: r.nextElection(of),
-		dead: map[*participant]bool{}, known: map[string]bool{},
-	}
+	return &turn{run: r, site: s, scenario: of, election: r.nextElection(of), known: map[string]bool{}}
 }
 
 // nextElection returns a name that no other election of the run has.
@@ -58,10 +53,6 @@ func (r *run) nextElection(of Scenario) string {
 func (t *turn) open(ctx context.Context) (*participant, error) {
 	index := len(t.all)
 	id := fmt.Sprintf("%s-p%d", t.election, index)
-	dir := filepath.Join(t.dir, id)
-	if err := makeDir(dir, 0o755); err != nil {
-		return nil, err
-	}
 	p, err := startParticipant(t.spawner, []string{t.options.Executable, "bench", "peers-participant"}, id)
 	if err != nil {
 		return nil, err
@@ -70,8 +61,8 @@ func (t *turn) open(ctx context.Context) (*participant, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*settingUp, fmt.Errorf("not within %v", 2*settingUp))
 	defer cancel()
 	_, err = p.call(ctx, request{Do: doOpen, Open: &opening{
-		System: t.site.system.Name, Setting: t.site.setting, Endpoints: t.site.servers.Endpoints(),
-		Election: t.election, ID: id, Index: index, Dir: dir, Timeout: settingUp,
+		System: t.site.system.Name, Setting: t.site.setting, Endpoints: t.site.servers.Endpoints,
+		Election: t.election, ID: id, Index: index,
 	}})
 	return p, err
 }
@@ -173,7 +164,7 @@ func (t *turn) once(metric string) (unit string, ok bool) {
 // sample records a measurement.
 func (t *turn) sample(metric string, value int64) {
 	if unit, ok := t.once(metric); ok {
-		t.results.sample(t.at(metric), unit, value)
+		t.results.record(t.at(metric), unit, func(of *Result) { of.Samples = append(of.Samples, value) })
 	}
 }
 
@@ -210,11 +201,14 @@ func (t *turn) miss(metric string, err error) {
 	switch {
 	case !ok:
 	case errors.Is(err, errLimit):
-		t.results.none(t.at(metric), unit, t.site.limit())
+		t.results.record(t.at(metric), unit, func(of *Result) { // the event did not happen
+			of.None++
+			of.Limit = max(of.Limit, t.site.limit())
+		})
 	case errors.Is(err, errors.ErrUnsupported):
 		t.results.lack(Lack{System: t.site.system.Name, Setting: t.site.setting, Scenario: t.scenario.Name + "/" + metric, Reason: shorten(err).Error()})
 	default:
-		t.results.fail(t.at(metric), unit, shorten(err))
+		t.results.fail(t.at(metric), unit, err)
 	}
 }
 
@@ -222,14 +216,7 @@ func (t *turn) miss(metric string, err error) {
 func (t *turn) close() {
 	var wg sync.WaitGroup
 	for _, p := range t.all {
-		wg.Go(func() {
-			if t.dead[p] {
-				p.kill()
-			} else {
-				p.close()
-			}
-			_ = removeDir(filepath.Join(t.dir, p.id)) // the run removes what is left
-		})
+		wg.Go(p.close)
 	}
 	wg.Wait()
 }

@@ -2,7 +2,8 @@ package peers_test
 
 import (
 	"context"
-	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,70 +11,61 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// hasty is a system without servers: the candidate that waits wins a moment later, whatever the leader does.
-var hasty = peer.System{
-	Name: "hasty",
-	Start: func(context.Context, peer.ServerConfig) (peer.Servers, error) {
-		return noServers{}, nil
-	},
-	Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
-		return hastyClient(cfg.Index), nil
-	},
-}
+// Systems without servers. Of the two candidates of hasty the one that waits wins a moment later, whatever the
+// leader does; of calm it waits. The participants of the first election of mortal die after half a second.
+var (
+	hasty, calm, mortal = fake("hasty"), fake("calm"), fake("mortal")
+	fakes               = []peer.System{hasty, calm, mortal}
+)
 
-// named is systems.Named, and hasty.
-func named(name string) (peer.System, bool) {
-	if name == hasty.Name {
-		return hasty, true
+func fake(name string) peer.System {
+	return peer.System{
+		Name: name,
+		Start: func(context.Context, peer.ServerConfig) (*peer.Servers, error) {
+			return &peer.Servers{Writes: func(context.Context) (int64, error) { return 0, nil }}, nil
+		},
+		Dial: func(_ context.Context, cfg peer.ClientConfig) (peer.Client, error) {
+			if name == "mortal" && strings.HasSuffix(cfg.Election, "-1") {
+				time.AfterFunc(500*time.Millisecond, func() { os.Exit(3) })
+			}
+			return fakeClient{waits: cfg.Index > 0, hasty: name == "hasty"}, nil
+		},
 	}
-	return systems.Named(name)
 }
 
-type noServers struct{}
+type fakeClient struct{ waits, hasty bool }
 
-func (noServers) Version() string                       { return "none" }
-func (noServers) Nodes() int                            { return 0 }
-func (noServers) Endpoints() []string                   { return nil }
-func (noServers) Writes(context.Context) (int64, error) { return 0, nil }
-func (noServers) Close() error                          { return nil }
-func (noServers) KillLeader(context.Context) (killed time.Time, restart func(context.Context) error, err error) {
-	return killed, nil, errors.ErrUnsupported
-}
+func (fakeClient) Log(context.Context) ([]string, error) { return nil, nil }
+func (fakeClient) Close() error                          { return nil }
 
-// hastyClient is a participant's number.
-type hastyClient int
-
-func (c hastyClient) Candidate(string) (peer.Candidate, error) { return c, nil }
-func (hastyClient) Observe(context.Context, func(string)) error {
-	return errors.ErrUnsupported
-}
-func (hastyClient) Log(context.Context) ([]string, error) { return nil, nil }
-func (hastyClient) Guards() []int                         { return nil }
-func (hastyClient) Close() error                          { return nil }
-
-func (c hastyClient) Campaign(_ context.Context, queued func()) (peer.Tenure, error) {
-	if c > 0 {
+func (c fakeClient) Campaign(ctx context.Context, _ string, queued func()) (peer.Tenure, error) {
+	if c.waits {
 		queued()
 		time.Sleep(100 * time.Millisecond)
+		if !c.hasty {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
 	}
-	return hastyTenure{}, nil
+	return fakeTenure{}, nil
 }
 
-type hastyTenure struct{}
+type fakeTenure struct{}
 
-func (hastyTenure) Holds() bool                          { return true }
-func (hastyTenure) Append(context.Context, string) error { return nil }
-func (hastyTenure) Resign(context.Context) error         { return nil }
+func (fakeTenure) Holds() bool                          { return true }
+func (fakeTenure) Append(context.Context, string) error { return nil }
+func (fakeTenure) Resign(context.Context) error         { return nil }
 
 // A leader that is replaced without a fault is counted. Its round is set up once more, or is an error: it is
 // neither a sample of the fault nor a minute at rest.
 func TestUnprovoked(t *testing.T) {
+	t.Parallel()
 	for scenario, count := range map[string]int{peers.Handover: 2, peers.Crash: 2, peers.Rest: 1, peers.Memory: 1} {
 		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
 			o := options(t, "raft")
 			o.Systems, o.Scenarios = []peer.System{hasty}, []string{scenario}
 			report, err := peers.Run(etcdtest.ContextFor(t, time.Minute), o)

@@ -2,13 +2,17 @@ package etcdpeer
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // periods are the three settings of client-go's elections.
@@ -67,7 +71,6 @@ func ClientGo() peer.System {
 type clientGoClient struct {
 	*connection
 	periods periods
-	closing closing
 }
 
 // dialClientGo sets the keepalives that the API server sets for its client of etcd.
@@ -81,10 +84,6 @@ func dialClientGo(ctx context.Context, cfg peer.ClientConfig) (peer.Client, erro
 	return &clientGoClient{connection: conn, periods: clientGoPeriods[cfg.Setting]}, nil
 }
 
-func (c *clientGoClient) Candidate(id string) (peer.Candidate, error) {
-	return &clientGoCandidate{client: c, id: id}, nil
-}
-
 // Observe reads the lock as a candidate that waits does: client-go has nothing for clients that only observe.
 func (c *clientGoClient) Observe(ctx context.Context, leads func(id string)) error {
 	lock, told := c.lock(c.cfg.ID, nil), ""
@@ -96,14 +95,71 @@ func (c *clientGoClient) Observe(ctx context.Context, leads func(id string)) err
 		told = record.HolderIdentity
 		leads(told)
 	}, c.periods.retry, leaderelection.JitterFactor, true)
-	return nil
+	return ctx.Err()
 }
 
-func (c *clientGoClient) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaving)
-	defer cancel()
-	c.closing.all(ctx)
-	err := c.etcd.Close() // requests fail from now on, and so do electors that still try to release the lock
-	c.closing.all(context.Background())
+// errNotElected is returned if an elector ended before it led; it does so only if its client is closed.
+var errNotElected = errors.New("the elector ended before it led")
+
+// Campaign runs client-go's elector.
+func (c *clientGoClient) Campaign(ctx context.Context, id string, queued func()) (peer.Tenure, error) {
+	waits := sync.OnceFunc(queued)
+	lock := c.lock(id, func(holder string) {
+		if holder != "" && holder != id {
+			waits()
+		}
+	})
+	started := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, ReleaseOnCancel: true, Name: c.cfg.Election,
+		LeaseDuration: c.periods.lease, RenewDeadline: c.periods.renew, RetryPeriod: c.periods.retry,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) { started <- leading },
+			OnStoppedLeading: func() {}, // leading ends just before
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	// client-go logs to stderr unless the context has a logger.
+	life, cancel := context.WithCancel(logr.NewContext(context.Background(), logr.Discard()))
+	t := &clientGoTenure{client: c, cancel: cancel, over: make(chan struct{})}
+	c.life.AtEnd(func(ctx context.Context) { _ = t.Resign(ctx) })
+	c.life.Go(func() {
+		defer close(t.over)
+		elector.Run(life)
+	})
+	select {
+	case t.leading = <-started:
+		return t, nil
+	case <-t.over:
+		return nil, errNotElected
+	case <-ctx.Done():
+		cancel()
+		<-t.over
+		return nil, context.Cause(ctx)
+	}
+}
+
+// clientGoTenure is an elector that runs, and that leads or has led.
+type clientGoTenure struct {
+	client *clientGoClient
+	cancel context.CancelFunc
+	over   chan struct{}
+	// leading is the context that client-go passed to the user's function. It ends with the tenure.
+	leading context.Context
+}
+
+func (t *clientGoTenure) Holds() bool { return t.leading.Err() == nil }
+
+// Append has no guard: client-go gives its users nothing that a store could compare.
+func (t *clientGoTenure) Append(ctx context.Context, entry string) error {
+	_, err := t.client.etcd.Do(ctx, t.client.entry(entry))
 	return err
+}
+
+// Resign makes the elector release the lock, if it holds it, and waits for the elector's end until ctx ends.
+func (t *clientGoTenure) Resign(ctx context.Context) error {
+	t.cancel()
+	return retry.Wait(ctx, t.over)
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -17,13 +14,11 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
-// leaving bounds the orderly end of a client. What has not ended by then is left to the servers.
-const leaving = 5 * time.Second
-
 // connection is what the clients of all three systems have: an etcd client, and the election's log.
 type connection struct {
 	cfg  peer.ClientConfig
 	etcd *clientv3.Client
+	life *peer.Life
 	// entries counts the entries that this client has sent, for the names of their keys.
 	entries atomic.Int64
 }
@@ -43,11 +38,16 @@ func open(ctx context.Context, cfg peer.ClientConfig, settings clientv3.Config,
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{cfg: cfg, etcd: client}
+	c := &connection{cfg: cfg, etcd: client, life: peer.NewLife()}
 	if _, err := client.Get(ctx, c.log()); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+func (c *connection) Close() error {
+	c.life.End()
+	return c.etcd.Close()
 }
 
 // log is the prefix of the keys of the election's log. It is in no range of an election's own keys.
@@ -68,49 +68,4 @@ func (c *connection) Log(ctx context.Context) ([]string, error) {
 		entries = append(entries, string(kv.Value))
 	}
 	return entries, nil
-}
-
-func (c *connection) Guards() []int { return nil }
-
-// closing is the list of what Close of a client has to end: the sessions of all its campaigns, and its
-// observers.
-type closing struct {
-	mu     sync.Mutex
-	closed bool
-	list   []func(context.Context) error
-}
-
-// abreast is how many of them end at a time: each may send a request.
-const abreast = 64
-
-// add adds a function that Close will call, which must be safe to call if its object has ended already. add
-// fails once the client is closed.
-func (c *closing) add(end func(context.Context) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return net.ErrClosed
-	}
-	c.list = append(c.list, end)
-	return nil
-}
-
-// all calls all functions, the newest first, so that candidates leave before the leader that they wait for.
-// It waits for them. What the servers do not confirm before ctx ends is not reported: leases expire. all may
-// be called again.
-func (c *closing) all(ctx context.Context) {
-	c.mu.Lock()
-	list := c.list
-	c.closed = true
-	c.mu.Unlock()
-	var calls sync.WaitGroup
-	slots := make(chan struct{}, abreast)
-	for _, end := range slices.Backward(list) {
-		slots <- struct{}{}
-		calls.Go(func() {
-			defer func() { <-slots }()
-			_ = end(ctx)
-		})
-	}
-	calls.Wait()
 }

@@ -4,19 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/keeper"
 	"github.com/eldest-io/eldest/lease"
-	"github.com/eldest-io/eldest/observe"
 )
 
 // The shortest failure detection that Eldest allows: the shortest TTL that etcd grants with its default
@@ -73,13 +72,8 @@ func Eldest() peer.System {
 
 // eldestClient is the client of a participant that uses Eldest.
 type eldestClient struct {
-	*connection
-	session lease.Options
-	keeper  *keeper.Keeper // nil without one
-	closing closing
-
-	mu       sync.Mutex
-	observer *observe.Observer // of all observers of this process; nil before the first
+	*client
+	keeper *keeper.Keeper // nil without one
 }
 
 func dialEldest(ctx context.Context, cfg peer.ClientConfig) (peer.Client, error) {
@@ -87,67 +81,36 @@ func dialEldest(ctx context.Context, cfg peer.ClientConfig) (peer.Client, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &eldestClient{connection: conn}
+	c := &eldestClient{}
+	var heartbeat time.Duration
+	ttl := lease.DefaultTTL
 	if cfg.Setting == peer.Shortest {
+		ttl, heartbeat = eldestTTL, eldestHeartbeat
 		if c.keeper, err = startKeeper(ctx, cfg.Endpoints); err != nil {
-			return nil, errors.Join(err, conn.etcd.Close())
+			return nil, errors.Join(err, conn.Close())
 		}
-		c.session = lease.Options{TTL: eldestTTL, Heartbeat: lease.Heartbeat{Timeout: eldestHeartbeat}, Keeper: c.keeper}
 	}
+	c.client = newClient(conn, ttl, func(queued func()) contender.Contender {
+		return contender.Ours{
+			Lease: func(cfg *lease.Config) { cfg.Keeper, cfg.Heartbeat.Timeout = c.keeper, heartbeat },
+			Registered: func(p election.Position) { // two calls, as in elector.Run
+				if p.Queue != 1 { // 0 means that the queue is long
+					queued()
+				}
+			},
+		}
+	}, eldest.ErrNotLeading, eldest.ErrDeposed)
 	return c, nil
 }
 
 // startKeeper starts the keeper of this process. Its main calls keeper.Serve with connect.Kept, as the main
 // of the command does.
 func startKeeper(ctx context.Context, endpoints []string) (*keeper.Keeper, error) {
-	with, err := json.Marshal(&connect.Flags{Endpoints: endpoints, DialTimeout: 2 * time.Second, CommandTimeout: leaving})
+	with, err := json.Marshal(&connect.Flags{Endpoints: endpoints, DialTimeout: 2 * time.Second, CommandTimeout: 5 * time.Second})
 	if err != nil {
 		return nil, err
 	}
 	return keeper.Start(ctx, with)
-}
-
-func (c *eldestClient) Candidate(id string) (peer.Candidate, error) {
-	return &eldestCandidate{client: c, id: id}, nil
-}
-
-// Observe subscribes to the observer of this process, which has one watch for all subscribers.
-func (c *eldestClient) Observe(ctx context.Context, leads func(id string)) error {
-	observer, err := c.sharedObserver()
-	if err != nil {
-		return err
-	}
-	var told eldest.Token
-	for states := observer.Subscribe(); ; {
-		state, err := states.Next(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the caller has ended it
-		case err != nil:
-			return fmt.Errorf("observe: %w", err)
-		case state.Kind == eldest.Led && state.Leader.Token != told:
-			told = state.Leader.Token
-			leads(string(state.Leader.Value))
-		}
-	}
-}
-
-func (c *eldestClient) sharedObserver() (*observe.Observer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.observer != nil {
-		return c.observer, nil
-	}
-	observer, err := observe.New(observe.Config{Election: c.cfg.Election, KV: c.etcd, Watcher: c.etcd})
-	if err != nil {
-		return nil, err
-	}
-	if err := c.closing.add(func(context.Context) error { observer.Close(); return nil }); err != nil {
-		observer.Close()
-		return nil, err
-	}
-	c.observer = observer
-	return observer, nil
 }
 
 // Guards returns the keeper: it would revoke the leases if this process alone died.
@@ -159,8 +122,8 @@ func (c *eldestClient) Guards() []int {
 }
 
 func (c *eldestClient) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	c.life.End()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c.closing.all(ctx)
 	return errors.Join(c.keeper.Close(ctx), c.etcd.Close())
 }

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -16,57 +17,45 @@ import (
 // members is how many members each cluster has.
 const members = 3
 
-// servers is a cluster of etcd.
+// servers is a cluster of etcd, with the client of this process. What that sends is none of the participants' requests.
 type servers struct {
 	cluster *etcdtest.Cluster
-	// admin is the client of this process. What it sends is none of the participants' requests.
 	admin   *clientv3.Client
-	version string
 }
 
 // start starts a cluster with etcd's default timeouts and fsync. The settings of the systems are those of their
 // clients: all use etcd with its defaults.
-func start(ctx context.Context, cfg peer.ServerConfig) (peer.Servers, error) {
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{
-		Members: members, Dir: cfg.Dir, Command: []string{cfg.Executable, "etcd", "member"}, Died: cfg.Died,
-		Heartbeat: 100 * time.Millisecond, Election: time.Second, Fsync: true, Direct: true,
-	})
+func start(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
+	cluster, err := benchsite.Start(ctx, members, cfg.Dir, []string{cfg.Executable, "etcd", "member"}, cfg.Died)
 	if err != nil {
 		return nil, err
 	}
 	s := &servers{cluster: cluster}
-	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if s.admin, err = clientv3.New(clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}); err != nil {
+		return nil, errors.Join(err, cluster.Close())
 	}
-	return s, nil
-}
-
-func (s *servers) open(ctx context.Context) (err error) {
-	if s.admin, err = clientv3.New(clientv3.Config{Endpoints: s.Endpoints(), Logger: zap.NewNop()}); err != nil {
-		return err
+	var status *clientv3.StatusResponse
+	if _, err = cluster.Leader(ctx); err == nil {
+		status, err = s.admin.Status(ctx, cluster.Endpoints()[0])
 	}
-	status, err := s.admin.Status(ctx, s.Endpoints()[0])
 	if err != nil {
-		return err
+		return nil, errors.Join(err, s.close())
 	}
-	s.version = "etcd " + status.Version
-	_, err = s.cluster.Leader(ctx)
-	return err
+	return &peer.Servers{
+		Version: "etcd " + status.Version, Nodes: members, Endpoints: cluster.Endpoints(),
+		Writes: s.writes, KillLeader: benchsite.KillLeader(cluster), Close: s.close,
+	}, nil
 }
 
-func (s *servers) Version() string     { return s.version }
-func (s *servers) Nodes() int          { return s.cluster.Size() }
-func (s *servers) Endpoints() []string { return s.cluster.Endpoints() }
-
-// Writes returns the highest index in the members' Raft logs. The log has what must be replicated: writes,
+// writes returns the highest index in the members' Raft logs. The log has what must be replicated: writes,
 // and the grants and revocations of leases. It does not have reads and renewals of leases.
-func (s *servers) Writes(ctx context.Context) (int64, error) {
+func (s *servers) writes(ctx context.Context) (int64, error) {
 	type answer struct {
 		index uint64
 		err   error
 	}
-	answers := make(chan answer, s.Nodes())
-	for _, endpoint := range s.Endpoints() {
+	answers := make(chan answer, members)
+	for _, endpoint := range s.cluster.Endpoints() {
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a member may be dead
 			defer cancel()
@@ -80,7 +69,7 @@ func (s *servers) Writes(ctx context.Context) (int64, error) {
 	}
 	var highest uint64
 	var errs []error
-	for range s.Nodes() {
+	for range members {
 		a := <-answers
 		highest = max(highest, a.index)
 		errs = append(errs, a.err)
@@ -91,22 +80,4 @@ func (s *servers) Writes(ctx context.Context) (int64, error) {
 	return int64(highest), nil
 }
 
-func (s *servers) KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
-	leader, err := s.cluster.Leader(ctx)
-	if err != nil {
-		return killed, nil, err
-	}
-	killed = time.Now()
-	if err := s.cluster.Member(leader).Kill(); err != nil {
-		return killed, nil, err
-	}
-	return killed, func(ctx context.Context) error { return s.cluster.Restart(ctx, leader) }, nil
-}
-
-func (s *servers) Close() error {
-	var err error
-	if s.admin != nil {
-		err = s.admin.Close()
-	}
-	return errors.Join(err, s.cluster.Close())
-}
+func (s *servers) close() error { return errors.Join(s.admin.Close(), s.cluster.Close()) }

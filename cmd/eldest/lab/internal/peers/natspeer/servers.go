@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/fleet"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
@@ -23,53 +22,53 @@ const (
 	stream = "KV_" + bucket
 )
 
-// servers are a cluster.
+// servers are a cluster, as this process uses it.
 type servers struct {
-	fleet     *fleet.Fleet
-	endpoints []string
-	conn      *nats.Conn // of this process
-	js        jetstream.JetStream
+	conn *nats.Conn
+	js   jetstream.JetStream
 }
 
-func start(ctx context.Context, cfg peer.ServerConfig) (_ peer.Servers, err error) {
-	ports, err := cfg.Ports(2 * nodes)
+func start(ctx context.Context, cfg peer.ServerConfig) (_ *peer.Servers, err error) {
+	ports, err := cfg.Fleet.Ports(2 * nodes)
 	if err != nil {
 		return nil, err
 	}
-	s := &servers{fleet: fleet.New(cfg.Run, cfg.Died)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
+	var endpoints []string
 	for i := range nodes {
-		file := filepath.Join(cfg.Dir, fmt.Sprintf("node%d.conf", i))
+		file := filepath.Join(cfg.Dir, nodeName(i)+".conf")
 		if err := os.WriteFile(file, []byte(configuration(cfg.Dir, i, ports[i], ports[nodes:])), 0o600); err != nil {
 			return nil, err
 		}
 		args := []string{"bench", "peers-server", "nats", file}
-		if err := s.fleet.Start(nodeName(i), peer.Program{Path: cfg.Executable, Args: args, Dir: cfg.Dir}); err != nil {
+		if err := cfg.Fleet.Start(nodeName(i), peer.Program{Path: cfg.Executable, Args: args, Dir: cfg.Dir}); err != nil {
 			return nil, err
 		}
-		s.endpoints = append(s.endpoints, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+		endpoints = append(endpoints, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
 	}
-	if err := s.connect(ctx); err != nil {
+	s := &servers{}
+	if err := cfg.Fleet.Await(ctx, nodeName(0), func(context.Context) error { return s.connect(endpoints) }); err != nil {
 		return nil, err
 	}
-	create := func(ctx context.Context) error {
+	// The cluster has to elect its own leader first, which refuses to create streams until it knows all servers.
+	if err := cfg.Fleet.Await(ctx, nodeName(0), func(ctx context.Context) error {
 		_, err := s.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: bucket, Replicas: nodes, TTL: settings[cfg.Setting].ttl, LimitMarkerTTL: markerTTL,
 		})
-		return err
-	}
-	// The cluster has to elect its own leader first, which refuses to create streams until it knows all servers.
-	if err := retry(ctx, create); err != nil {
-		return nil, fmt.Errorf("creating the bucket: %w", err)
-	}
-	if err := retry(ctx, s.complete); err != nil {
+		if err != nil {
+			return err
+		}
+		return s.complete(ctx)
+	}); err != nil {
+		s.conn.Close()
 		return nil, err
 	}
-	return s, nil
+	return &peer.Servers{
+		Version: "NATS " + s.conn.ConnectedServerVersion(), Nodes: nodes, Endpoints: endpoints, Writes: s.writes,
+		KillLeader: func(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
+			return cfg.Fleet.KillLeader(ctx, s.leader, func(ctx context.Context, _ string) error { return s.complete(ctx) })
+		},
+		Close: func() error { s.conn.Close(); return nil },
+	}, nil
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node%d", i) }
@@ -97,33 +96,12 @@ cluster {
 }
 
 // connect opens the connection of this process, which outlives a server that is killed.
-func (s *servers) connect(ctx context.Context) (err error) {
-	err = retry(ctx, func(context.Context) (err error) {
-		s.conn, err = nats.Connect(strings.Join(s.endpoints, ","), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+func (s *servers) connect(endpoints []string) (err error) {
+	s.conn, err = nats.Connect(strings.Join(endpoints, ","), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
+	if err == nil {
+		s.js, err = jetstream.New(s.conn)
 	}
-	s.js, err = jetstream.New(s.conn)
 	return err
-}
-
-// retry calls f until it succeeds, or ctx ends.
-func retry(ctx context.Context, f func(context.Context) error) error {
-	for {
-		call, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := f(call)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		}
-	}
 }
 
 func (s *servers) info(ctx context.Context) (*jetstream.StreamInfo, error) {
@@ -136,6 +114,15 @@ func (s *servers) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 		return nil, errors.New("the bucket has no leader")
 	}
 	return info, nil
+}
+
+// leader returns the name of the server that leads the bucket's stream.
+func (s *servers) leader(ctx context.Context) (string, error) {
+	info, err := s.info(ctx)
+	if err != nil {
+		return "", err
+	}
+	return info.Cluster.Leader, nil
 }
 
 // complete returns an error if not all replicas of the bucket are up to date.
@@ -155,41 +142,11 @@ func (s *servers) complete(ctx context.Context) error {
 	return nil
 }
 
-func (s *servers) Version() string     { return "NATS " + s.conn.ConnectedServerVersion() }
-func (s *servers) Nodes() int          { return nodes }
-func (s *servers) Endpoints() []string { return s.endpoints }
-
-// Writes is the last sequence of the bucket's stream: all entries, updates and markers.
-func (s *servers) Writes(ctx context.Context) (int64, error) {
+// writes is the last sequence of the bucket's stream: all entries, updates and markers.
+func (s *servers) writes(ctx context.Context) (int64, error) {
 	info, err := s.info(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return int64(info.State.LastSeq), nil
-}
-
-// KillLeader kills the leader of the bucket's stream.
-func (s *servers) KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return killed, nil, err
-	}
-	leader := info.Cluster.Leader
-	killed = time.Now()
-	if err := s.fleet.Kill(leader); err != nil {
-		return killed, nil, err
-	}
-	return killed, func(ctx context.Context) error {
-		if err := s.fleet.Restart(leader); err != nil {
-			return err
-		}
-		return retry(ctx, s.complete)
-	}, nil
-}
-
-func (s *servers) Close() error {
-	if s.conn != nil {
-		s.conn.Close()
-	}
-	return s.fleet.Close()
 }

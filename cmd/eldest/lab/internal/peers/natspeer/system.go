@@ -55,7 +55,6 @@ func System() peer.System {
 				"expiry marker 1 s (the server's lower limit)",
 			}},
 		},
-		Lacks: map[string]string{},
 		Start: start,
 		Dial:  dial,
 	}

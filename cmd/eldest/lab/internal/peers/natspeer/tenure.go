@@ -7,119 +7,112 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// tenure is a key that was created, and is updated by a goroutine.
+// tenure is a key that was created, and is updated at each interval.
 type tenure struct {
-	client  *client
-	id      string
-	stop    context.CancelFunc
-	updated chan struct{} // closed when the goroutine has ended
-	resign  sync.Once
+	client *client
+	id     string
+	stop   func() // the updates
 
-	mu sync.Mutex
-	// revision is that of the last update. While one is sent, sending is not nil, and closed when it is
-	// answered: the key's revision is unknown then.
-	revision uint64
-	sending  chan struct{}
-	lost     bool // an update has failed, or the leader has resigned
+	updating sync.Mutex // held while an update is sent: the key's revision is unknown then
+
+	mu       sync.Mutex
+	revision uint64 // of the last update
+	lost     bool   // an update has failed, or the leader has resigned
 }
 
-func (c *client) lead(id string, revision uint64) *tenure {
-	t := &tenure{client: c, id: id, revision: revision, updated: make(chan struct{})}
-	ctx, cancel := context.WithCancel(c.closing)
-	t.stop = cancel
-	c.updating.Go(func() {
-		defer close(t.updated)
-		defer cancel()
-		t.update(ctx)
-	})
-	return t
-}
-
-// update updates the key until that fails, or ctx ends.
-func (t *tenure) update(ctx context.Context) {
-	ticks := time.NewTicker(t.client.timing.interval)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
-		sent := make(chan struct{})
-		t.mu.Lock()
-		t.sending = sent
-		revision := t.revision
-		t.mu.Unlock()
-		revision, err := t.send(ctx, revision)
-		t.mu.Lock()
-		t.sending = nil
-		if err == nil {
-			t.revision = revision
-		} else if ctx.Err() == nil {
-			t.lost = true
-		}
-		t.mu.Unlock()
-		close(sent)
-		if err != nil {
-			return
-		}
-	}
-}
-
-// send sends one update. An entry that is being written makes the server refuse it; then it is sent again.
-func (t *tenure) send(ctx context.Context, revision uint64) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.client.timing.request)
+// update updates the key, and returns false if that has failed.
+func (t *tenure) update(ctx context.Context) bool {
+	t.updating.Lock()
+	defer t.updating.Unlock()
+	request, cancel := context.WithTimeout(ctx, t.client.timing.request)
 	defer cancel()
+	revision, _ := t.state()
+	err := unlessBusy(request, func() (err error) {
+		revision, err = t.client.bucket.Update(request, t.client.election, []byte(t.id), revision)
+		return err
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.revision = revision
+	} else if ctx.Err() == nil {
+		t.lost = true
+	}
+	return err == nil
+}
+
+func (t *tenure) state() (revision uint64, lost bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.revision, t.lost
+}
+
+// unlessBusy calls f again as long as the server refuses its message because another one, which concerns the same key,
+// is being replicated. That says nothing about the key's revision.
+func unlessBusy(ctx context.Context, f func() error) error {
 	for {
-		next, err := t.client.bucket.Update(ctx, t.client.election, []byte(t.id), revision)
-		if !busy(err) {
-			return next, err
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return 0, err
+		err := f()
+		if !refusedAs(err, jetstream.JSErrCodeStreamWrongLastSequenceConstant) || retry.Sleep(ctx, time.Millisecond) != nil {
+			return err
 		}
 	}
 }
 
-// busy reports whether the server has refused a message because another one, which concerns the same key, is
-// being replicated. It says nothing about the key's revision.
-func busy(err error) bool {
+func refusedAs(err error, code jetstream.ErrorCode) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+	return errors.As(err, &api) && api.ErrorCode == code
 }
 
 // Holds reports whether no update has failed. Time plays no part, as in nats-kv-leader-elect.
 func (t *tenure) Holds() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.lost
+	_, lost := t.state()
+	return !lost
+}
+
+// Append adds an entry as a key of its own, which never expires, on condition that the leader's key has the
+// revision of the last update. The server refuses it for three reasons: another candidate leads, the
+// revision has changed by an update meanwhile, or such an update is being replicated. Only the first is final.
+func (t *tenure) Append(ctx context.Context, entry string) error {
+	msg := nats.NewMsg(subject(t.client.logKeys(nuid.Next())))
+	msg.Data = []byte(entry)
+	msg.Header.Set(jetstream.MsgTTLHeader, "never")
+	for {
+		revision, _ := t.state()
+		err := unlessBusy(ctx, func() error {
+			_, err := t.client.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequenceForSubject(revision, subject(t.client.election)))
+			return err
+		})
+		if !refusedAs(err, jetstream.JSErrCodeStreamWrongLastSequence) {
+			return err
+		}
+		t.updating.Lock() // until no update is being sent
+		now, _ := t.state()
+		t.updating.Unlock()
+		if now == revision {
+			return fmt.Errorf("another revision of the leader's key: %w", peer.ErrRefused)
+		}
+	}
 }
 
 // Resign deletes the key, if it is still the leader's.
-func (t *tenure) Resign(ctx context.Context) (err error) {
-	t.resign.Do(func() {
-		t.stop()
-		<-t.updated
-		t.mu.Lock()
-		held, revision := !t.lost, t.revision
-		t.lost = true
-		t.mu.Unlock()
-		if !held {
-			return
-		}
-		err = t.client.bucket.Delete(ctx, t.client.election, jetstream.LastRevision(revision))
-		for busy(err) && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			err = t.client.bucket.Delete(ctx, t.client.election, jetstream.LastRevision(revision))
-		}
-		if err != nil {
-			err = fmt.Errorf("deleting the leader's key: %w", err)
-		}
+func (t *tenure) Resign(ctx context.Context) error {
+	t.stop()
+	t.mu.Lock()
+	held, revision := !t.lost, t.revision
+	t.lost = true
+	t.mu.Unlock()
+	if !held {
+		return nil
+	}
+	return unlessBusy(ctx, func() error {
+		return t.client.bucket.Delete(ctx, t.client.election, jetstream.LastRevision(revision))
 	})
-	return err
 }

@@ -1,27 +1,24 @@
 package page
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"html/template"
 	"image/color"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	vgdraw "gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
-
-func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
 // ErrNothing is returned by Chart if no system has both a failover and a cost at rest.
 var ErrNothing = errors.New("nothing to draw")
@@ -46,13 +43,12 @@ const chartWidth, panelHeight, legendHeight = 720, 320, 58
 // Chart draws the failover over its cost at rest, one panel for each of the settings, as an SVG file that
 // suits light and dark screens. It returns ErrNothing if there is nothing to draw.
 func Chart(r *peers.Report) (svg string, err error) {
-	svg, err = drawing(r)
-	const style = "<style>:root{color-scheme:light dark;color:CanvasText;background:Canvas}</style>"
-	return strings.Replace(svg, ">", ">"+style, 1), err
+	drawn, err := drawing(r)
+	return figures.Standalone(drawn), err
 }
 
 // drawing draws the chart for a page.
-func drawing(r *peers.Report) (string, error) {
+func drawing(r *peers.Report) (template.HTML, error) {
 	type panel struct {
 		setting string
 		marks   *marks
@@ -94,21 +90,7 @@ func drawing(r *peers.Report) (string, error) {
 			Min: vg.Point{X: whole.Min.X, Y: high - panelHeight + vg.Points(14)}, Max: vg.Point{X: whole.Max.X, Y: high},
 		}})
 	}
-	return finish(canvas)
-}
-
-// finish makes an SVG of a canvas. Black parts get the colour of the page's text.
-func finish(canvas *vgsvg.Canvas) (string, error) {
-	var text bytes.Buffer
-	if _, err := canvas.WriteTo(&text); err != nil {
-		return "", err
-	}
-	_, svg, _ := strings.Cut(text.String(), "<svg") // without the XML header
-	svg = `<svg role="img" aria-label="failover and cost at rest" fill="currentColor"` + svg
-	svg = strings.ReplaceAll(svg, "#000000", "currentColor")
-	// Liberation Sans has the widths of Arial and Helvetica.
-	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans", "font-family:Liberation Sans,Arial,Helvetica,sans-serif")
-	return strings.TrimSpace(svg) + "\n", nil
+	return figures.SVG(canvas, "failover and cost at rest")
 }
 
 // legend explains the glyphs.

@@ -7,21 +7,21 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 )
 
-//go:embed page.html.tmpl page.css page.md.tmpl
+//go:embed page.html.tmpl page.md.tmpl
 var sources embed.FS
+
+//go:embed page.css
+var css template.CSS // beside figures.CSS
 
 var htmlTemplate = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"inc": func(i int) int { return i + 1 }}).ParseFS(sources, "page.html.tmpl"))
 
 // HTML writes the page. It has the report's JSON in it, and needs no network and no script.
 func HTML(w io.Writer, r *peers.Report) error {
 	v, err := newView(r)
-	if err != nil {
-		return err
-	}
-	css, err := sources.ReadFile("page.css")
 	if err != nil {
 		return err
 	}
@@ -33,5 +33,5 @@ func HTML(w io.Writer, r *peers.Report) error {
 		*view
 		CSS  template.CSS
 		JSON template.URL
-	}{v, template.CSS(css), template.URL("data:application/json;base64," + base64.StdEncoding.EncodeToString(data))}) //nolint:gosec // ours, and base64
+	}{v, figures.CSS + css, template.URL("data:application/json;base64," + base64.StdEncoding.EncodeToString(data))}) //nolint:gosec // ours, and base64
 }

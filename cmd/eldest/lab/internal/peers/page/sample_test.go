@@ -6,6 +6,7 @@ import (
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
+	adapters "github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
 )
 
 // hostile is a text that must never be markup, in HTML or in Markdown.
@@ -78,17 +79,6 @@ var figuresOf = map[string]map[string][]float64{
 	},
 }
 
-var titles = map[string]string{
-	"eldest": "Eldest", "concurrency": "etcd's concurrency package", "client-go": "client-go", "zookeeper": "ZooKeeper", "nats": "NATS JetStream",
-	"redis": "Redis", "postgres": "PostgreSQL",
-}
-
-var losses = map[string][2]time.Duration{
-	"eldest": {10 * time.Second, 500 * time.Millisecond}, "concurrency": {60 * time.Second, 2 * time.Second}, "client-go": {15 * time.Second, 2 * time.Second},
-	"zookeeper": {10 * time.Second, 400 * time.Millisecond}, "nats": {30 * time.Second, time.Second}, "redis": {8 * time.Second, 500 * time.Millisecond},
-	"postgres": {0, 2 * time.Second},
-}
-
 // sample is a made-up report with every kind of cell.
 func sample() sampler {
 	s := sampler{&peers.Report{
@@ -100,25 +90,18 @@ func sample() sampler {
 		Unprovoked: []peers.Unprovoked{{System: "zookeeper", Setting: peer.Shortest, Count: 3}},
 		Skipped:    []peers.Skipped{{System: "raft", Reason: "the program raftd is not installed; " + hostile}},
 	}}
-	for _, name := range []string{"eldest", "concurrency", "client-go", "zookeeper", "nats", "redis", "postgres"} {
-		its := peers.SystemReport{
-			Name: name, Title: titles[name], Version: titles[name] + " 3.7.3", Nodes: 3, Client: "example.org/" + name + " v1.2.3",
-			Recipe: "Each candidate writes a key with a lease. The candidates are queued, and each watches its predecessor's key only.",
-			Links:  []peer.Link{{Text: "the recipe", URL: "https://example.org/" + name + "/recipe(1)"}},
-			Guard:  "Each write is a transaction that compares the leader's key.",
-			Unfair: []string{"To its disadvantage: " + titles[name] + " has one processor less than it would have on a machine of its own."},
-			Settings: map[string]peers.SettingReport{
-				peer.Defaults: {Values: []string{"session timeout 10 s, the default of the library", "tries every 2 s"}, Loss: losses[name][0]},
-				peer.Shortest: {Values: []string{"session timeout 500 ms, chosen by this program"}, Loss: losses[name][1]},
-			},
+	for _, system := range adapters.All() {
+		if figuresOf[peer.Defaults][system.Name] == nil {
+			continue
 		}
-		if name == "redis" {
+		its := peers.SystemReport{System: system, Version: system.Title + " 3.7.3", Nodes: 3, Client: system.Module + " v1.2.3"}
+		if its.Name == "redis" {
 			its.Guard, its.Unfair = "", nil
-			its.Links = []peer.Link{{Text: "odd " + hostile, URL: "javascript:alert(1)"}}
+			its.Links = []peer.Link{{Text: "odd " + hostile, URL: "javascript:alert(1)"}, {Text: "odd", URL: "https://example.org/recipe(1)"}}
 		}
 		s.Systems = append(s.Systems, its)
 		for _, setting := range peer.SettingNames {
-			s.of(name, setting, figuresOf[setting][name])
+			s.of(its.Name, setting, figuresOf[setting][its.Name])
 		}
 	}
 	s.lacks("postgres", "fanout", "the recipe has no observers")

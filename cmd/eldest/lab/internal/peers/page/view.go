@@ -31,14 +31,14 @@ type view struct {
 	Undrawn []string
 	Titles  map[string]string
 	Facts   []fact
-	Figures []figures
+	Figures []metric
 }
 
 // fact is one part of the set-up.
 type fact struct{ Name, Value string }
 
-// figures has all figures of one metric.
-type figures struct {
+// metric has all figures of one metric.
+type metric struct {
 	Title string
 	Rows  []figure
 }
@@ -55,11 +55,11 @@ func newView(r *peers.Report) (*view, error) {
 	}
 	v.Tables, v.Notes = tables(r, v.Columns)
 	v.Deficits, v.Compared = deficits(r, v.Columns, v.Tables)
-	svg, err := drawing(r)
+	drawn, err := drawing(r)
 	if err != nil && !errors.Is(err, ErrNothing) {
 		return nil, err
 	}
-	v.Drawn, v.Drawing, v.Undrawn = err == nil, template.HTML(svg), undrawn(r) //nolint:gosec // gonum escapes the texts
+	v.Drawn, v.Drawing, v.Undrawn = err == nil, drawn, undrawn(r)
 	return v, nil
 }
 
@@ -107,13 +107,13 @@ func rounds(r *peers.Report) string {
 }
 
 // all are the figures of every metric, in the order of the report.
-func all(r *peers.Report) (out []figures) {
+func all(r *peers.Report) (out []metric) {
 	for _, x := range r.Results {
 		its := described(&x)
-		at := slices.IndexFunc(out, func(f figures) bool { return f.Title == its })
+		at := slices.IndexFunc(out, func(m metric) bool { return m.Title == its })
 		if at < 0 {
 			at = len(out)
-			out = append(out, figures{Title: its})
+			out = append(out, metric{Title: its})
 		}
 		f := figure{System: title(r, x.Contender), Setting: x.Regime, Median: "none", Least: "none", Most: "none",
 			Rounds: fmt.Sprint(x.Rounds + x.None), None: "0", Errors: fmt.Sprint(x.Errors)}

@@ -17,6 +17,9 @@ const (
 	Shortest = "shortest"
 )
 
+// Names are the names of all systems, in the order in which they are shown.
+var Names = []string{"eldest", "concurrency", "client-go", "zookeeper", "nats", "redis", "redlock", "postgres", "raft"}
+
 // SettingNames are the names of all settings, in the order in which they are shown.
 var SettingNames = []string{Defaults, Shortest}
 
@@ -28,31 +31,33 @@ var ErrMissing = errors.New("not installed")
 // does not lead any more.
 var ErrRefused = errors.New("refused")
 
-// System is one way to elect a leader: servers, a client, and the recipe that its community uses.
+// System is one way to elect a leader: servers, a client, and the recipe that its community uses. Its JSON, in a
+// report, has what a reader of the results must know.
 type System struct {
 	// Name is its name on the command line and in the report, such as "zookeeper"; Title the one in a
 	// table, such as "ZooKeeper".
-	Name, Title string
+	Name  string `json:"name"`
+	Title string `json:"title"`
 	// Recipe says how it elects, in one to three sentences.
-	Recipe string
+	Recipe string `json:"recipe"`
 	// Links are the recipe's documentation.
-	Links []Link
-	// Module is the Go module of the client, "" if there is none. The report adds its version.
-	Module string
+	Links []Link `json:"links"`
 	// Guard says how the store guards what a leader writes, "" if it does not.
-	Guard string
+	Guard string `json:"guard,omitempty"`
 	// Unfair says what is unfair in the comparison, and to whom; one sentence each.
-	Unfair []string
+	Unfair []string `json:"unfair,omitempty"`
 	// Settings has an entry for each of SettingNames.
-	Settings map[string]Setting
+	Settings map[string]Setting `json:"settings"`
+	// Module is the Go module of the client, "" if there is none. The report adds its version.
+	Module string `json:"-"`
 	// Lacks says, by the name of a scenario, why the system has no such scenario, "" for none.
-	Lacks map[string]string
+	Lacks map[string]string `json:"-"`
 	// Start starts the servers, with the settings of that name. It blocks until they serve, or ctx ends,
-	// which bounds nothing else. On an error nothing remains.
-	Start func(ctx context.Context, cfg ServerConfig) (Servers, error)
+	// which bounds nothing else. On an error only processes of the fleet remain.
+	Start func(ctx context.Context, cfg ServerConfig) (*Servers, error) `json:"-"`
 	// Dial opens the client of one participant, in the participant's own process. It blocks until the
 	// client is connected, or ctx ends, which bounds nothing else.
-	Dial func(ctx context.Context, cfg ClientConfig) (Client, error)
+	Dial func(ctx context.Context, cfg ClientConfig) (Client, error) `json:"-"`
 }
 
 // Link is a page of the documentation.
@@ -65,69 +70,46 @@ type Link struct {
 type Setting struct {
 	// Values are the settings that matter, for readers: "session timeout 4 s", one fact each. Where a
 	// value is not the documented default or minimum, it says who chose it.
-	Values []string
+	Values []string `json:"values"`
 	// Loss is how long a leader's failure takes to be noticed at most, by the documentation, if nothing
 	// tells the servers: the lease, the session timeout. 0 means that it has no such limit.
-	Loss time.Duration
+	Loss time.Duration `json:"loss"`
 }
 
 // ServerConfig is how servers are started.
 type ServerConfig struct {
 	// Setting is one of SettingNames.
 	Setting string
-	// Dir is an empty directory for their data, which the caller removes after Close.
+	// Dir is an empty directory for their data, which the caller removes when they have ended.
 	Dir string
 	// Executable is this program, for systems whose servers are Go libraries: it is started with
 	// "bench peers-server NAME ARGUMENT..." (see Main).
 	Executable string
-	// Run starts a process that ends with this one at the latest.
-	Run func(p Program) (Process, error)
-	// Ports returns free ports of 127.0.0.1.
-	Ports func(n int) ([]int, error)
-	// Died is called when a server ends by itself, from any goroutine.
+	// Fleet has the servers' processes. The caller closes it.
+	Fleet *Fleet
+	// Died is called, from any goroutine, when a server that is not in the fleet ends by itself.
 	Died func(error)
 }
 
-// Program is a process to start.
-type Program struct {
-	Path string
-	Args []string
-	Env  []string // appended to a minimal environment: PATH, HOME, TMPDIR, LANG
-	Dir  string
-	// User is the name of the system's user that runs it, if this process is root; "" means no other.
-	User string
-}
-
-// Process is a process that has been started.
-type Process interface {
-	Pid() int
-	// Kill ends it with SIGKILL, and blocks until it has ended.
-	Kill()
-	// Stop ends it with SIGTERM, and kills it after ten seconds. It blocks until it has ended.
-	Stop()
-	// Done is closed when it has ended.
-	Done() <-chan struct{}
-	// Output is the last part of what it wrote to stdout and stderr.
-	Output() string
-}
+// Main is the main function of a server that is a Go library: "bench peers-server NAME ARGUMENT..." calls
+// the one of that name, which returns only if it fails.
+type Main func(args []string) error
 
 // Servers are the running servers of a system.
-type Servers interface {
+type Servers struct {
 	// Version is what the servers say that they are, such as "ZooKeeper 3.8.0", and Nodes how many there are.
-	Version() string
-	Nodes() int
+	Version string
+	Nodes   int
 	// Endpoints is what clients dial. The meaning of each is the system's own.
-	Endpoints() []string
+	Endpoints []string
 	// Writes is how many entries the servers have written to their logs, or their data, until now: what
-	// must be replicated or stored. Only differences have a meaning. It wraps errors.ErrUnsupported if
-	// nothing counts them.
-	Writes(ctx context.Context) (int64, error)
+	// must be replicated or stored. Only differences have a meaning.
+	Writes func(ctx context.Context) (int64, error)
 	// KillLeader kills the process of the servers' own leader with SIGKILL, and returns the time just before
-	// the signal, and what starts the process again. It wraps errors.ErrUnsupported if a client has only one
-	// server.
-	KillLeader(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error)
-	// Close ends all of them, and blocks until they have ended.
-	Close() error
+	// the signal, and what starts the process again. It is nil if System.Lacks has a reason.
+	KillLeader func(ctx context.Context) (killed time.Time, restart func(context.Context) error, err error)
+	// Close, if it is not nil, ends what is not in the fleet, before the fleet is closed.
+	Close func() error
 }
 
 // ClientConfig is how a participant's client is opened.
@@ -143,8 +125,6 @@ type ClientConfig struct {
 	Index int
 	// Net makes all connections.
 	Net Network
-	// Dir is an empty directory, for systems whose participants store data.
-	Dir string
 }
 
 // Network makes the connections of a participant, which can be cut. All connections must be made by it.
@@ -156,29 +136,32 @@ type Network interface {
 }
 
 // Client is the client of a participant: one connection, or as many as users of the system would have in
-// one process. Its methods may be called from many goroutines.
+// one process. Its methods, except Close, may be called from many goroutines. One that has observers is an
+// Observer, too, and one that other processes guard is a Guarded.
 type Client interface {
-	// Candidate makes a candidate of the election, which does not campaign yet; id is unique in the run.
-	// Candidates of one client share as much as the recipe allows.
-	Candidate(id string) (Candidate, error)
-	// Observe calls leads with the ID of each new leader, the present one first, until ctx ends. leads is
-	// called by one goroutine. It returns an error that wraps errors.ErrUnsupported if the recipe has no
-	// observers. It blocks.
-	Observe(ctx context.Context, leads func(id string)) error
+	// Campaign blocks until a new candidate, whose id is unique in the run, leads, or ctx ends: then the client is
+	// closed next. It calls queued once when the candidate is registered and waits, or, where there is no queue,
+	// when its first try has failed; not if it leads at once. Candidates of one client share as much as the
+	// recipe allows.
+	Campaign(ctx context.Context, id string, queued func()) (Tenure, error)
 	// Log returns all entries of the election's log, in the order in which the store took them.
 	Log(ctx context.Context) ([]string, error)
-	// Guards are the processes that guard this one, such as a keeper: a machine that fails ends them too.
-	Guards() []int
-	// Close ends everything in an orderly way, and blocks until it has ended.
+	// Close ends everything in an orderly way, and blocks until it has ended. It is called once, when all other
+	// calls have returned.
 	Close() error
 }
 
-// Candidate campaigns.
-type Candidate interface {
-	// Campaign blocks until the candidate leads, or ctx ends. It calls queued once when the candidate is
-	// registered and waits, or, where there is no queue, when its first try has failed; not if it leads at
-	// once. It is called once.
-	Campaign(ctx context.Context, queued func()) (Tenure, error)
+// Observer is a client whose recipe has observers.
+type Observer interface {
+	// Observe calls leads with the ID of each new leader, the present one first, until ctx ends. leads is
+	// called by one goroutine. It blocks.
+	Observe(ctx context.Context, leads func(id string)) error
+}
+
+// Guarded is a client with guards.
+type Guarded interface {
+	// Guards are the processes that guard this one, such as a keeper: a machine that fails ends them too.
+	Guards() []int
 }
 
 // Tenure is the leadership of a winner. Its methods may be called from many goroutines.
@@ -190,6 +173,6 @@ type Tenure interface {
 	// a leader, or else without one. It blocks until the store has answered, or ctx ends. An error that
 	// wraps ErrRefused means that the entry was not added and never will be.
 	Append(ctx context.Context, entry string) error
-	// Resign ends the tenure in an orderly way, and blocks until that is done, or ctx ends.
+	// Resign ends the tenure in an orderly way, and blocks until that is done, or ctx ends. It is called once.
 	Resign(ctx context.Context) error
 }

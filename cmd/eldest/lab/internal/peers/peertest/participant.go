@@ -25,7 +25,7 @@ type Participant struct {
 var elections atomic.Int64
 
 // Participants opens n clients of a new election, until the test ends.
-func Participants(t testing.TB, s peer.System, servers peer.Servers, setting string, n int) []*Participant {
+func Participants(t testing.TB, s peer.System, servers *peer.Servers, setting string, n int) []*Participant {
 	t.Helper()
 	election := fmt.Sprint("election-", elections.Add(1))
 	var all []*Participant
@@ -33,8 +33,8 @@ func Participants(t testing.TB, s peer.System, servers peer.Servers, setting str
 		p := &Participant{network: peers.NewNetwork(), t: t}
 		t.Cleanup(p.network.Close)
 		c, err := s.Dial(etcdtest.Context(t), peer.ClientConfig{
-			Setting: setting, Endpoints: servers.Endpoints(), Election: election,
-			ID: fmt.Sprint("p", i), Index: i, Net: p.network, Dir: t.TempDir(),
+			Setting: setting, Endpoints: servers.Endpoints, Election: election,
+			ID: fmt.Sprint("p", i), Index: i, Net: p.network,
 		})
 		require.NoError(t, err)
 		p.Client = c
@@ -74,39 +74,22 @@ type Campaign struct {
 
 // Campaign starts a campaign, which ends with the test.
 func (p *Participant) Campaign(id string) *Campaign {
-	p.t.Helper()
-	candidate, err := p.Candidate(id)
-	require.NoError(p.t, err)
 	c := &Campaign{t: p.t, Queued: make(chan struct{}), won: make(chan peer.Tenure, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tenure, err := candidate.Campaign(ctx, func() { close(c.Queued) })
+	ended := etcdtest.Go(func() error {
+		tenure, err := p.Client.Campaign(ctx, id, func() { close(c.Queued) })
 		if err == nil {
 			c.won <- tenure
 		} else if ctx.Err() == nil {
 			p.t.Errorf("campaign of %s: %v", id, err)
 		}
-	}()
+		return nil
+	})
 	p.t.Cleanup(func() {
 		cancel()
-		<-ended
+		require.NoError(p.t, <-ended)
 	})
 	return c
-}
-
-// Lead campaigns for a leadership that no other has: it must win at once.
-func (p *Participant) Lead(id string) peer.Tenure {
-	p.t.Helper()
-	c := p.Campaign(id)
-	tenure := c.Win()
-	select {
-	case <-c.Queued:
-		require.Fail(p.t, "the only candidate was queued", id)
-	default:
-	}
-	return tenure
 }
 
 // Win waits until the candidate leads.
@@ -116,9 +99,10 @@ func (c *Campaign) Win() peer.Tenure {
 }
 
 // Wait waits until the candidate is queued.
-func (c *Campaign) Wait() {
+func (c *Campaign) Wait() *Campaign {
 	c.t.Helper()
 	etcdtest.Take(c.t, c.Queued, "queued")
+	return c
 }
 
 // Append adds an entry within 20 seconds.
@@ -128,10 +112,16 @@ func Append(t testing.TB, tenure peer.Tenure, entry string) error {
 	return tenure.Append(ctx, entry)
 }
 
-// RequireLog requires entries in the election's log.
-func (p *Participant) RequireLog(entries ...string) {
-	p.t.Helper()
-	got, err := p.Log(etcdtest.Context(p.t))
-	require.NoError(p.t, err)
-	require.Equal(p.t, entries, got)
+// Observe observes until the test ends, and returns the channel of the leaders.
+func (p *Participant) Observe() <-chan string {
+	observer, ok := p.Client.(peer.Observer)
+	require.True(p.t, ok)
+	ctx, cancel := context.WithCancel(context.Background())
+	leaders := make(chan string, 100)
+	ended := etcdtest.Go(func() error { return observer.Observe(ctx, func(id string) { leaders <- id }) })
+	p.t.Cleanup(func() {
+		cancel()
+		require.ErrorIs(p.t, etcdtest.Take(p.t, ended, "the observer's end"), context.Canceled)
+	})
+	return leaders
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
@@ -34,15 +33,6 @@ var timings = map[string]timing{
 // maxConnections is the server's limit in all settings: each candidate needs a connection, and the scenarios have
 // 1,000. The default is 100.
 const maxConnections = "max_connections=1200"
-
-// timingOf returns the settings of that name.
-func timingOf(setting string) (timing, error) {
-	t, ok := timings[setting]
-	if !ok {
-		return timing{}, fmt.Errorf("postgres: no settings are named %q", setting)
-	}
-	return t, nil
-}
 
 // System describes leader election by an advisory lock.
 func System() peer.System {

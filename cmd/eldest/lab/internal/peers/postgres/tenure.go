@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -23,46 +22,39 @@ type tenure struct {
 	turn chan struct{}
 	// over is whether it was resigned, or the connection is known to be broken.
 	over atomic.Bool
-
-	stopPings context.CancelFunc
-	pings     chan struct{} // closed when there are no more
 }
 
-// begin returns the tenure of a connection that has the lock.
-func (c *client) begin(conn *pgx.Conn) (*tenure, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, errClosed
+// lead returns the tenure of a connection that has the lock. The client's end resigns it.
+func (c *client) lead(conn *pgx.Conn) *tenure {
+	t := &tenure{client: c, conn: conn, socket: conn.PgConn().Conn(), turn: make(chan struct{}, 1)}
+	if every := c.timing.ping; every > 0 {
+		c.life.Every(every, t.ping)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	t := &tenure{client: c, conn: conn, socket: conn.PgConn().Conn(), turn: make(chan struct{}, 1), stopPings: stop, pings: make(chan struct{})}
-	c.tenures[t] = true
-	go t.ping(ctx)
-	return t, nil
+	c.life.AtEnd(func(ctx context.Context) { _ = t.Resign(ctx) }) // the connection ends in any case
+	c.life.Go(func() {
+		<-c.life.Done()
+		t.turn <- struct{}{}
+		end(c.life, conn)
+		<-t.turn
+	})
+	return t
 }
 
-// ping pings the server until ctx ends, or there is no answer, if the settings say so.
-func (t *tenure) ping(ctx context.Context) {
-	defer close(t.pings)
-	every := t.client.timing.ping
-	if every == 0 {
-		return
-	}
-	for !t.over.Load() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(every):
+// ping pings the server, and returns false if the tenure is over.
+func (t *tenure) ping(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, t.client.timing.ping)
+	defer cancel()
+	err := t.use(limited, func() error {
+		if t.over.Load() {
+			return nil
 		}
-		limited, cancel := context.WithTimeout(ctx, every)
-		err := t.use(limited, func() error { return t.conn.Ping(limited) })
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			t.over.Store(true)
-			_ = t.socket.Close() // as soon as the network is back, the server is to know
-		}
+		return t.conn.Ping(limited)
+	})
+	if err != nil && ctx.Err() == nil {
+		t.over.Store(true)
+		_ = t.socket.Close() // as soon as the network is back, the server is to know
 	}
+	return !t.over.Load()
 }
 
 // use calls f while no other goroutine uses the connection.
@@ -87,25 +79,20 @@ func (t *tenure) Holds() bool { return !t.over.Load() }
 func (t *tenure) Append(ctx context.Context, entry string) error {
 	return t.use(ctx, func() error {
 		if t.over.Load() {
-			return fmt.Errorf("postgres: append: the connection that had the lock is closed: %w", peer.ErrRefused)
+			return fmt.Errorf("the connection that had the lock is closed: %w", peer.ErrRefused)
 		}
 		_, err := t.conn.Exec(ctx, "INSERT INTO log (election, entry) VALUES ($1, $2)", t.client.election, entry)
-		switch {
-		case err == nil:
-			return nil
-		case t.conn.IsClosed() && pgconn.SafeToRetry(err): // nothing was sent
-			return fmt.Errorf("postgres: append: %w: %w", peer.ErrRefused, err)
-		default:
-			return fmt.Errorf("postgres: append: %w", err)
+		if err != nil && t.conn.IsClosed() && pgconn.SafeToRetry(err) { // nothing was sent
+			return fmt.Errorf("%w: %w", peer.ErrRefused, err)
 		}
+		return err
 	})
 }
 
 // Resign unlocks and closes the connection. If that is broken, the server releases the lock when it notices.
 func (t *tenure) Resign(ctx context.Context) error {
 	t.over.Store(true)
-	err := t.use(ctx, func() error {
-		t.stopPings() // now, while none is being sent: pgx closes a connection whose context ends
+	return t.use(ctx, func() error {
 		if t.conn.IsClosed() {
 			return nil
 		}
@@ -113,16 +100,4 @@ func (t *tenure) Resign(ctx context.Context) error {
 		_ = t.conn.Close(ctx) // the lock has ended, or ends with the connection
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("postgres: resign: %w", err)
-	}
-	return nil
-}
-
-// finish waits until all of the tenure has ended. The client has closed the connection.
-func (t *tenure) finish() {
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
-	t.stopPings()
-	end(context.Background(), t.conn)
 }

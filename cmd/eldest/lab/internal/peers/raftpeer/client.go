@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -16,13 +17,9 @@ import (
 // client has the voter of a participant, from its first campaign on.
 type client struct {
 	cfg    peer.ClientConfig
-	caller *caller
+	caller caller
+	life   *peer.Life // minds the voter
 
-	closing context.Context
-	close   context.CancelFunc
-	minding sync.WaitGroup
-
-	joining sync.Mutex // of the group
 	mu      sync.Mutex
 	voter   *voter // nil before the first campaign
 	control *control
@@ -30,12 +27,11 @@ type client struct {
 }
 
 func dial(ctx context.Context, cfg peer.ClientConfig) (peer.Client, error) {
-	c := &client{cfg: cfg, caller: newCaller(cfg.Net)}
-	c.closing, c.close = context.WithCancel(context.Background())
+	c := &client{cfg: cfg, caller: newCaller(cfg.Net), life: peer.NewLife()}
 	var extra opened
 	// Participants that are no candidates, too, ask the extra voter's process for the leader.
 	if err := c.ask(ctx, openPath, &extra); err != nil {
-		c.close()
+		c.life.End()
 		return nil, err
 	}
 	return c, nil
@@ -46,15 +42,51 @@ func (c *client) ask(ctx context.Context, path string, result any) error {
 	return c.caller.call(ctx, c.cfg.Endpoints[0], path, url.Values{"election": {c.cfg.Election}}, result)
 }
 
-// join starts the voter and makes it a part of the group. It returns the candidate's tenure if it leads.
-func (c *client) join(ctx context.Context) (_ *tenure, err error) {
-	c.joining.Lock()
-	defer c.joining.Unlock()
-	if c.current() != nil {
-		return nil, nil
+// current returns the voter, nil before it has joined.
+func (c *client) current() *voter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.voter
+}
+
+// Campaign makes the participant a voter, and waits until it leads. One candidate at a time may campaign.
+func (c *client) Campaign(ctx context.Context, _ string, queued func()) (peer.Tenure, error) {
+	won := make(chan *tenure, 1)
+	c.mu.Lock()
+	c.waiting = won
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.waiting = nil
+		c.mu.Unlock()
+	}()
+	if c.current() == nil {
+		if t, err := c.join(ctx); t != nil || err != nil {
+			return t, err
+		}
 	}
+	v := c.current()
+	ticks := time.NewTicker(time.Millisecond)
+	defer ticks.Stop()
+	for {
+		select {
+		case t := <-won:
+			return t, nil
+		case <-ticks.C:
+			if v.leader() != "" && v.leader() != v.id {
+				ticks.Stop()
+				queued()
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// join starts the voter and makes it a part of the group. It returns a tenure if the participant leads already.
+func (c *client) join(ctx context.Context) (t peer.Tenure, err error) {
 	mux := http.NewServeMux()
-	service, err := serve(c.cfg.Net, "127.0.0.1:0", mux)
+	service, err := serve(c.cfg.Net, mux)
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +95,10 @@ func (c *client) join(ctx context.Context) (_ *tenure, err error) {
 		return nil, errors.Join(err, service.close())
 	}
 	v.handle(mux)
-	var t *tenure
 	if c.cfg.Index == 0 {
 		t, err = c.found(ctx, v)
 	} else {
-		err = retry(ctx, func(ctx context.Context) error { return c.enter(ctx, v) })
+		err = peer.Retry(ctx, func(ctx context.Context) error { return c.enter(ctx, v) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, service.close(), v.shutdown())
@@ -75,12 +106,12 @@ func (c *client) join(ctx context.Context) (_ *tenure, err error) {
 	c.mu.Lock()
 	c.voter, c.control = v, service
 	c.mu.Unlock()
-	c.minding.Go(func() { c.mind(v) })
+	c.life.Go(func() { c.mind(v) })
 	return t, nil
 }
 
 // found makes the group, with the extra voter.
-func (c *client) found(ctx context.Context, v *voter) (*tenure, error) {
+func (c *client) found(ctx context.Context, v *voter) (peer.Tenure, error) {
 	var extra opened
 	if err := c.ask(ctx, openPath, &extra); err != nil {
 		return nil, err
@@ -105,13 +136,6 @@ func (c *client) enter(ctx context.Context, v *voter) error {
 	return c.caller.call(ctx, controlOf(leader), addPath, self, &nothing)
 }
 
-// current returns the voter, nil before it has joined.
-func (c *client) current() *voter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.voter
-}
-
 // mind gives the leadership to the candidate that campaigns, or transfers it away if there is none.
 func (c *client) mind(v *voter) {
 	for {
@@ -120,7 +144,7 @@ func (c *client) mind(v *voter) {
 			if !leads {
 				continue
 			}
-		case <-c.closing.Done():
+		case <-c.life.Done():
 			return
 		}
 		c.mu.Lock()
@@ -130,19 +154,14 @@ func (c *client) mind(v *voter) {
 		if waiting != nil {
 			waiting <- newTenure(v)
 		} else {
-			_ = v.handOver(c.closing) // if it fails, the leadership remains without a use until it is lost
+			_ = v.handOver(c.life) // if it fails, the leadership remains without a use until it is lost
 		}
 	}
 }
 
-// Observe is not supported: see System.
-func (c *client) Observe(context.Context, func(string)) error {
-	return fmt.Errorf("only voters know the leader: %w", errors.ErrUnsupported)
-}
-
 // Log asks the leader, which may be this participant.
 func (c *client) Log(ctx context.Context) (log []string, err error) {
-	err = retry(ctx, func(ctx context.Context) (err error) {
+	err = peer.Retry(ctx, func(ctx context.Context) (err error) {
 		if v := c.current(); v != nil && v.leads() {
 			log, err = v.committed(ctx)
 			return err
@@ -156,14 +175,9 @@ func (c *client) Log(ctx context.Context) (log []string, err error) {
 	return log, err
 }
 
-func (c *client) Guards() []int { return nil }
-
 // Close transfers the leadership, if the participant leads, and ends its voter.
 func (c *client) Close() error {
-	c.joining.Lock()
-	defer c.joining.Unlock()
-	c.close()
-	c.minding.Wait()
+	c.life.End()
 	v := c.current()
 	if v == nil {
 		return nil
@@ -174,4 +188,34 @@ func (c *client) Close() error {
 		cancel()
 	}
 	return errors.Join(c.control.close(), v.shutdown())
+}
+
+// tenure is the leadership of a voter in one term.
+type tenure struct {
+	voter *voter
+	term  uint64
+}
+
+func newTenure(v *voter) *tenure { return &tenure{v, v.CurrentTerm()} }
+
+// Holds reports whether the voter leads, in the term of the win. That is what raft tells by LeaderCh.
+func (t *tenure) Holds() bool { return t.voter.leads() && t.voter.CurrentTerm() == t.term }
+
+func (t *tenure) Append(ctx context.Context, entry string) error {
+	if t.voter.CurrentTerm() != t.term {
+		return fmt.Errorf("another term: %w", peer.ErrRefused)
+	}
+	err := t.voter.await(ctx, t.voter.Apply([]byte(entry), enqueueing))
+	if errors.Is(err, raft.ErrNotLeader) {
+		return fmt.Errorf("%w: %w", peer.ErrRefused, err)
+	}
+	return err // raft.ErrLeadershipLost, too: a successor may commit the entry
+}
+
+// Resign transfers the leadership to another participant.
+func (t *tenure) Resign(ctx context.Context) error {
+	if !t.Holds() {
+		return nil
+	}
+	return t.voter.resign(ctx)
 }

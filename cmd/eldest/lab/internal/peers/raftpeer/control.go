@@ -34,9 +34,9 @@ type control struct {
 	serving  sync.WaitGroup
 }
 
-// serve serves at an address until close.
-func serve(network peer.Network, address string, handler http.Handler) (*control, error) {
-	l, err := network.Listen(address)
+// serve serves at an address of a network until close.
+func serve(network peer.Network, handler http.Handler) (*control, error) {
+	l, err := network.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,12 @@ func (v *voter) handle(mux *http.ServeMux) {
 // caller sends requests to control addresses, each on a connection of its own: none is left at rest.
 type caller struct{ http http.Client }
 
-func newCaller(network peer.Network) *caller {
-	return &caller{http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}}
+func newCaller(network peer.Network) caller {
+	return caller{http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}}
 }
 
 // call sends a request and decodes its result.
-func (c *caller) call(ctx context.Context, control, path string, parameters url.Values, result any) (err error) {
+func (c caller) call(ctx context.Context, control, path string, parameters url.Values, result any) (err error) {
 	target := url.URL{Scheme: "http", Host: control, Path: path, RawQuery: parameters.Encode()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -104,21 +104,4 @@ func (c *caller) call(ctx context.Context, control, path string, parameters url.
 		return fmt.Errorf("%s: %s", response.Status, reason)
 	}
 	return json.NewDecoder(response.Body).Decode(result)
-}
-
-// retry calls f until it succeeds, or ctx ends.
-func retry(ctx context.Context, f func(context.Context) error) error {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, enqueueing)
-		err := f(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		}
-	}
 }

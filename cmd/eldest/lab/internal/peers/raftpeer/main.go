@@ -1,7 +1,6 @@
 package raftpeer
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -14,31 +13,26 @@ import (
 const orphaned = 30 * time.Second
 
 // Main is the process of the extra voters: one for each election. Its arguments are the name of the settings
-// and its control address. It blocks until ctx ends.
-func Main(ctx context.Context, args []string) error {
+// and its control address.
+func Main(args []string) error {
 	if len(args) != 2 {
-		return errors.New("raft: two arguments are required: the settings and the control address")
+		return errors.New("two arguments are required: the settings and the control address")
 	}
-	e := &extras{setting: args[0], control: args[1], open: ctx, groups: map[string]*voter{}}
-	service, err := serve(direct{}, e.control, e.handler())
+	e := &extras{setting: args[0], control: args[1], groups: map[string]*voter{}}
+	listener, err := direct{}.Listen(e.control)
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	err = service.close()
-	e.minding.Wait()
-	return err
+	return http.Serve(listener, e.handler()) //nolint:gosec // its clients are ours
 }
 
 // extras are the extra voters.
 type extras struct {
 	setting, control string
-	open             context.Context
 
-	mu      sync.Mutex
-	groups  map[string]*voter // by election
-	left    uint64            // the sum of the last indexes of groups that were left
-	minding sync.WaitGroup
+	mu     sync.Mutex
+	groups map[string]*voter // by election
+	left   uint64            // the sum of the last indexes of groups that were left
 }
 
 // opened is an extra voter.
@@ -78,47 +72,38 @@ func (e *extras) voter(election string) (*voter, error) {
 	if v := e.groups[election]; v != nil {
 		return v, nil
 	}
-	if e.open.Err() != nil {
-		return nil, e.open.Err()
-	}
 	v, err := newVoter(direct{}, e.setting, voterID(extraName, e.control))
 	if err != nil {
 		return nil, err
 	}
 	e.groups[election] = v
-	e.minding.Go(func() {
-		e.mind(v)
-		e.leave(election, v)
-	})
+	go func() { // until the process ends
+		v.decline()
+		e.mu.Lock()
+		delete(e.groups, election)
+		e.left += v.LastIndex()
+		e.mu.Unlock()
+		_ = v.shutdown() // nothing depends on it any more
+	}()
 	return v, nil
 }
 
-// mind transfers the leadership away when the extra voter has won, until the group has ended.
-func (e *extras) mind(v *voter) {
+// decline transfers the leadership away when the extra voter has won, until the group has ended.
+func (v *voter) decline() {
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()
 	for led := time.Now(); time.Since(led) < orphaned; {
 		select {
 		case <-v.LeaderCh():
 		case <-ticks.C:
-		case <-e.open.Done():
-			return
 		}
 		if v.leads() {
-			_ = v.handOver(e.open) // the next tick tries again
+			_ = v.handOver(v.life) // the next tick tries again
 		}
 		if v.leader() != "" {
 			led = time.Now()
 		}
 	}
-}
-
-func (e *extras) leave(election string, v *voter) {
-	e.mu.Lock()
-	delete(e.groups, election)
-	e.left += v.LastIndex()
-	e.mu.Unlock()
-	_ = v.shutdown() // nothing depends on it any more
 }
 
 func (e *extras) writes() uint64 {

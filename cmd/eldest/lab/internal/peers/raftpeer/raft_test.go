@@ -1,9 +1,7 @@
 package raftpeer_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,63 +13,29 @@ import (
 
 func TestMain(m *testing.M) { peertest.Main(m, raftpeer.Main) }
 
-// The leadership passes on when the leader resigns, and when its network is cut; then it has lost, and its
-// entries are not committed.
-func TestElection(t *testing.T) {
-	s := raftpeer.System()
-	servers := peertest.Start(t, s, peer.Defaults)
-	p := peertest.Participants(t, s, servers, peer.Defaults, 2)
-
-	first := p[0].Campaign("first").Win()
-	second := p[1].Campaign("second")
-	second.Wait()
-	require.True(t, first.Holds())
-	before, err := servers.Writes(etcdtest.Context(t))
-	require.NoError(t, err)
-	require.NoError(t, peertest.Append(t, first, "1"))
-	require.NoError(t, first.Resign(etcdtest.Context(t)))
-	require.False(t, first.Holds())
-
-	leader := second.Win()
-	third := p[0].Campaign("third")
-	third.Wait()
-	require.NoError(t, peertest.Append(t, leader, "2"))
-	p[0].RequireLog("1", "2")
-	cut := time.Now()
-	p[1].Cut()
-	require.Error(t, peertest.Append(t, leader, "lost"))
-	require.False(t, leader.Holds())
-	successor := third.Win()
-	t.Logf("successor %s after the cut", time.Since(cut))
-	require.NoError(t, peertest.Append(t, successor, "3"))
-	p[1].Heal()
-	require.ErrorIs(t, peertest.Append(t, leader, "4"), peer.ErrRefused)
-	p[1].RequireLog("1", "2", "3")
-	require.True(t, successor.Holds())
-
-	after, err := servers.Writes(etcdtest.Context(t))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, after, before+3)
-	require.Error(t, p[0].Observe(t.Context(), func(string) {}))
-}
-
-// A participant leads in the end when the leader ends, although the extra voter may win first.
-func TestLeaderEnds(t *testing.T) {
-	s := raftpeer.System()
-	servers := peertest.Start(t, s, peer.Shortest)
-	for range 5 {
-		p := peertest.Participants(t, s, servers, peer.Shortest, 2)
-		p[0].Campaign("first").Win()
-		second := p[1].Campaign("second")
-		second.Wait()
-		p[0].Cut() // it can not hand over
-		cut := time.Now()
-		tenure := second.Win()
-		t.Logf("successor %s after the cut", time.Since(cut))
-		etcdtest.Eventually(t, func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			return tenure.Append(ctx, "1") == nil
-		}, "an entry of the successor")
+func TestRaft(t *testing.T) {
+	s := peertest.Suite{
+		System: raftpeer.System(), Setting: peer.Defaults, Cut: peer.Defaults, Version: `^hashicorp/raft `, Nodes: 3, Written: 1,
 	}
+	s.Run(t, map[string]func(*testing.T, *peer.Servers){
+		// A participant leads in the end when the leader ends, although the extra voter may win first.
+		"the leader ends": func(t *testing.T, servers *peer.Servers) {
+			seconds := map[*peertest.Participant]*peertest.Campaign{}
+			for range 3 {
+				p := s.Participants(t, servers, 2)
+				p[0].Campaign("first").Win()
+				seconds[p[0]] = p[1].Campaign("second").Wait()
+				p[0].Cut() // it can not hand over
+			}
+			for first, second := range seconds {
+				tenure := second.Win()
+				etcdtest.Eventually(t, func() bool { return peertest.Append(t, tenure, "1") == nil }, "an entry of the successor")
+				first.Heal() // otherwise the end waits for it
+			}
+		},
+		"no observers": func(t *testing.T, servers *peer.Servers) {
+			_, observes := s.Participants(t, servers, 1)[0].Client.(peer.Observer)
+			require.False(t, observes)
+		},
+	})
 }

@@ -1,6 +1,10 @@
 package raftpeer
 
 import (
+	"context"
+	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,6 +29,40 @@ func configuration(setting string) *raft.Config {
 // heartbeat timeouts.
 func loss(setting string) time.Duration { return 2 * configuration(setting).HeartbeatTimeout }
 
+// start starts the process of the extra voters. The other voters are participants. The version is that of the module:
+// there is no other server.
+func start(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
+	ports, err := cfg.Fleet.Ports(1)
+	if err != nil {
+		return nil, err
+	}
+	control, caller := "127.0.0.1:"+strconv.Itoa(ports[0]), newCaller(direct{})
+	const name = "the process of the extra voters"
+	args := []string{"bench", "peers-server", "raft", cfg.Setting, control}
+	if err := cfg.Fleet.Start(name, peer.Program{Path: cfg.Executable, Args: args, Dir: cfg.Dir}); err != nil {
+		return nil, err
+	}
+	s := &peer.Servers{Version: "hashicorp/raft (version unknown)", Nodes: 3, Endpoints: []string{control}}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == module {
+				s.Version = "hashicorp/raft " + strings.TrimPrefix(m.Version, "v")
+			}
+		}
+	}
+	s.Writes = func(ctx context.Context) (n int64, err error) {
+		err = caller.call(ctx, control, writesPath, nil, &n)
+		return n, err
+	}
+	return s, cfg.Fleet.Await(ctx, name, func(ctx context.Context) error {
+		_, err := s.Writes(ctx)
+		return err
+	})
+}
+
+// module is the Go module.
+const module = "github.com/hashicorp/raft"
+
 // System is a Raft group of the participants.
 func System() peer.System {
 	everyVoter := "each candidate is a voter of the group, with a log: a group has three to seven"
@@ -35,7 +73,7 @@ func System() peer.System {
 			{Text: "hashicorp/raft", URL: "https://pkg.go.dev/github.com/hashicorp/raft"},
 			{Text: "Its configuration", URL: "https://pkg.go.dev/github.com/hashicorp/raft#Config"},
 		},
-		Module: "github.com/hashicorp/raft",
+		Module: module,
 		Guard:  "Entries of a leader without a majority are not committed.",
 		Unfair: []string{
 			"To its advantage: its log is in memory, which its documentation forbids in production.",

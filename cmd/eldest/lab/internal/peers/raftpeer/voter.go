@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,7 +33,7 @@ type voter struct {
 	entries   *entries
 	store     *raft.InmemStore
 	transport *raft.NetworkTransport
-	waits     sync.WaitGroup // for futures that a context has left
+	life      *peer.Life // connections, and waits for futures that a context has left
 }
 
 // voterID is a voter's ID: its name and control address.
@@ -47,16 +49,17 @@ func isExtra(id raft.ServerID) bool { return strings.HasPrefix(string(id), extra
 
 // newVoter starts a voter, which is in no group yet.
 func newVoter(network peer.Network, setting string, id raft.ServerID) (*voter, error) {
-	s, err := newStream(network)
+	l, err := network.Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	v := &voter{id: id, entries: &entries{}, store: raft.NewInmemStore()}
-	v.transport = raft.NewNetworkTransport(s, connections, rpcTimeout, io.Discard)
+	v := &voter{id: id, entries: &entries{}, store: raft.NewInmemStore(), life: peer.NewLife()}
+	v.transport = raft.NewNetworkTransport(&stream{l, network, v.life}, connections, rpcTimeout, io.Discard)
 	cfg := configuration(setting)
 	cfg.LocalID = id
 	v.Raft, err = raft.NewRaft(cfg, v.entries, v.store, v.store, raft.NewDiscardSnapshotStore(), v.transport)
 	if err != nil {
+		v.life.End()
 		return nil, errors.Join(err, v.transport.Close())
 	}
 	return v, nil
@@ -88,7 +91,7 @@ func (v *voter) leader() raft.ServerID {
 // await blocks until a future is settled, or ctx ends. What was asked for may happen after that.
 func (v *voter) await(ctx context.Context, f raft.Future) error {
 	settled := make(chan error, 1)
-	v.waits.Go(func() { settled <- f.Error() })
+	v.life.Go(func() { settled <- f.Error() })
 	select {
 	case err := <-settled:
 		return err
@@ -132,9 +135,66 @@ func (v *voter) committed(ctx context.Context) ([]string, error) {
 // answer that does not come.
 func (v *voter) shutdown() error {
 	ended := v.Shutdown()
-	v.transport.CloseStreams()
-	err := v.transport.Close()
-	err = errors.Join(err, ended.Error())
-	v.waits.Wait()
-	return err
+	v.life.End()
+	return errors.Join(v.transport.Close(), ended.Error())
+}
+
+// stream is a raft.StreamLayer over a network. All connections end with the voter's life: the transport that uses it
+// does not close all of them.
+type stream struct {
+	net.Listener
+	network peer.Network
+	life    *peer.Life
+}
+
+// Dial opens a connection to another voter.
+func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.life, timeout)
+	defer cancel()
+	return s.life.Dial(ctx, s.network, string(address))
+}
+
+// Accept accepts a connection of another voter.
+func (s *stream) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err == nil {
+		s.life.Track(c)
+	}
+	return c, err
+}
+
+// direct is the network of the extra voter: no faults, nothing is counted.
+type direct struct{ net.Dialer }
+
+func (d direct) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return d.DialContext(ctx, network, address)
+}
+
+func (direct) Listen(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+
+// entries is a raft.FSM: the election's log. It has no snapshots: elections have fewer entries than raft
+// keeps without one.
+type entries struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// Apply implements raft.FSM.
+func (e *entries) Apply(l *raft.Log) any {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, string(l.Data))
+	return nil
+}
+
+// Snapshot implements raft.FSM.
+func (*entries) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.ErrUnsupported }
+
+// Restore implements raft.FSM.
+func (*entries) Restore(r io.ReadCloser) error { return errors.Join(errors.ErrUnsupported, r.Close()) }
+
+func (e *entries) list() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.all)
 }

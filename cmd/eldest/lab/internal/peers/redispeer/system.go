@@ -66,7 +66,7 @@ func system(nodes int) peer.System {
 			"To its disadvantage: it has no observers; here one polls at the intervals of a candidate that waits.",
 		},
 		Lacks: map[string]string{},
-		Start: func(ctx context.Context, cfg peer.ServerConfig) (peer.Servers, error) {
+		Start: func(ctx context.Context, cfg peer.ServerConfig) (*peer.Servers, error) {
 			return start(ctx, cfg, nodes)
 		},
 		Dial: dial,

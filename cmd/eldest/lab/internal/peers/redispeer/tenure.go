@@ -3,7 +3,6 @@ package redispeer
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,58 +12,42 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
-// tenure is a lock that is held, and extended by a goroutine.
+// tenure is a lock that is held, and extended at intervals.
 type tenure struct {
 	client *client
-	// lock is used by the extending goroutine only, and by Resign after that has ended: a redsync.Mutex
-	// may not be used concurrently.
+	// lock is used by the extensions only, and by Resign after they have ended: a redsync.Mutex may not be
+	// used concurrently.
 	lock  *redsync.Mutex
 	value string
 	// until is what redsync says: when the lock expires, less an allowance for the clocks. It is nil when
 	// the lock was not extended, or was unlocked.
-	until    atomic.Pointer[time.Time]
-	stop     context.CancelFunc
-	extended chan struct{} // closed when the goroutine has ended
-	resign   sync.Once
+	until atomic.Pointer[time.Time]
+	stop  func() // the extensions
 }
 
 func (c *client) lead(lock *redsync.Mutex) *tenure {
-	t := &tenure{client: c, lock: lock, value: lock.Value(), extended: make(chan struct{})}
+	t := &tenure{client: c, lock: lock, value: lock.Value()}
 	until := lock.Until()
 	t.until.Store(&until)
-	ctx, cancel := context.WithCancel(c.closing)
-	t.stop = cancel
-	c.extending.Go(func() {
-		defer close(t.extended)
-		defer cancel()
-		t.extend(ctx)
-	})
+	t.stop = c.life.Every(c.expiry/extensions, t.extend)
 	return t
 }
 
-// extend extends the lock until that fails, or ctx ends. A request may take as long as the lock is held.
-func (t *tenure) extend(ctx context.Context) {
-	ticks := time.NewTicker(t.client.expiry / extensions)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
-		request, cancel := context.WithDeadline(ctx, t.lock.Until())
-		ok, err := t.lock.ExtendContext(request)
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return
-		case !ok || err != nil:
-			t.until.Store(nil)
-			return
-		}
-		until := t.lock.Until()
-		t.until.Store(&until)
+// extend extends the lock, and returns false if that fails. A request may take as long as the lock is held.
+func (t *tenure) extend(ctx context.Context) bool {
+	request, cancel := context.WithDeadline(ctx, t.lock.Until())
+	defer cancel()
+	ok, err := t.lock.ExtendContext(request)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case !ok || err != nil:
+		t.until.Store(nil)
+		return false
 	}
+	until := t.lock.Until()
+	t.until.Store(&until)
+	return true
 }
 
 // Holds reports whether the lock was extended when it was due, and has not expired by redsync's account.
@@ -93,15 +76,12 @@ func (t *tenure) Append(ctx context.Context, entry string) error {
 }
 
 // Resign unlocks. A lock that has expired is no error.
-func (t *tenure) Resign(ctx context.Context) (err error) {
-	t.resign.Do(func() {
-		t.stop()
-		<-t.extended
-		held := t.Holds()
-		t.until.Store(nil)
-		if ok, unlockErr := t.lock.UnlockContext(ctx); !ok && held {
-			err = fmt.Errorf("unlocking: %w", unlockErr)
-		}
-	})
-	return err
+func (t *tenure) Resign(ctx context.Context) error {
+	t.stop()
+	held := t.Holds()
+	t.until.Store(nil)
+	if ok, err := t.lock.UnlockContext(ctx); !ok && held {
+		return fmt.Errorf("unlocking: %w", err)
+	}
+	return nil
 }

@@ -18,18 +18,5 @@ func All() []peer.System {
 	}
 }
 
-// Named returns the system of a name.
-func Named(name string) (peer.System, bool) {
-	for _, s := range All() {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return peer.System{}, false
-}
-
-// Main returns the main function of a server that is a Go library.
-func Main(name string) (peer.Main, bool) {
-	main, ok := map[string]peer.Main{"nats": natspeer.Main, "raft": raftpeer.Main}[name]
-	return main, ok
-}
+// Mains are the main functions of the servers that are Go libraries, by their names.
+var Mains = map[string]peer.Main{"nats": natspeer.Main, "raft": raftpeer.Main}

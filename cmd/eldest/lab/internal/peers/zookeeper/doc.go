@@ -21,6 +21,7 @@
 //     after the last message from the server, by a timer that stops with the process.
 //   - That requests end with their context. The library's requests have no contexts; here the caller returns
 //     and the request ends with the connection, or with the client.
+//   - That a candidate whose context has ended leaves the queue before its client is closed.
 //   - That Writes counts the entries that were made between its last call and a change of ZooKeeper's own
 //     leader: the counter begins again with each leader.
 package zookeeper

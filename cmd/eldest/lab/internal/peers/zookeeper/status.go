@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // status is what a server answers to the command srvr.
@@ -19,16 +18,8 @@ type status struct {
 	zxid int64
 }
 
-// How long an answer may take, and be.
-const (
-	answerTime  = 2 * time.Second
-	answerBytes = 64 << 10
-)
-
 // ask asks a server for its status. A server that does not serve clients returns an error.
 func ask(ctx context.Context, address string) (status, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return status{}, err
@@ -38,7 +29,7 @@ func ask(ctx context.Context, address string) (status, error) {
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return status{}, err
 	}
-	answer, err := io.ReadAll(io.LimitReader(conn, answerBytes))
+	answer, err := io.ReadAll(conn)
 	if err != nil {
 		return status{}, err
 	}

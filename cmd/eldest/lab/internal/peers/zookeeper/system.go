@@ -21,15 +21,6 @@ var timings = map[string]timing{
 	peer.Shortest: {tick: 500 * time.Millisecond, session: time.Second, init: 40, sync: 5},
 }
 
-// timingOf returns the settings of that name.
-func timingOf(setting string) (timing, error) {
-	t, ok := timings[setting]
-	if !ok {
-		return timing{}, fmt.Errorf("zookeeper: no settings are named %q", setting)
-	}
-	return t, nil
-}
-
 // System describes leader election by ZooKeeper's recipe.
 func System() peer.System {
 	return peer.System{
