@@ -80,8 +80,8 @@ func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: only series with a\nviolation, in a temporary directory)")
 	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
-	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(participant.Defects, ", "))
-	_ = fl.MarkHidden("participant-defect") // it is for tests of chaos itself
+	fl.StringVar(&f.cfg.Without, "without-rule", "", "take a rule out of the participants: "+strings.Join(participant.Rules, ", "))
+	_ = fl.MarkHidden("without-rule") // it is for tests of chaos itself
 }
 
 // settle completes and checks the flags, before anything is started.
@@ -115,7 +115,7 @@ func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if err := f.cfg.Check(); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
-	if f.cfg.KeepAll = f.cfg.Dir != ""; f.cfg.KeepAll {
+	if f.cfg.Dir != "" {
 		if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
 			return cli.Usagef("--dir: %v", err)
 		}

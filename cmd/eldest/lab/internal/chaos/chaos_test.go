@@ -13,24 +13,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/keeper"
 )
 
 // roleWord, as the first argument, makes this test binary a participant.
 const roleWord = "chaos-participant"
 
 func TestMain(m *testing.M) {
-	keeper.Serve(connect.Kept) // some participants have a keeper, which also runs this binary
-	if len(os.Args) > 1 && os.Args[1] == roleWord {
-		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
-			_, _ = os.Stderr.WriteString(err.Error() + "\n")
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	participant.Serve(roleWord)
 	etcdtest.Parallel(4)
 	goleak.VerifyTestMain(m)
 }
@@ -137,7 +128,7 @@ func TestNoEffectIsInvalid(t *testing.T) {
 		"no effect": { // no leader loses its lease, so no waiter becomes the leader
 			func(cfg *Config) { cfg.TTL = 30 * time.Second }, Injection{Fault: LostReply, On: Waiter, Reply: WriteReply},
 		},
-		"the election reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
+		"the election reads the clock": {func(cfg *Config) { cfg.Without = participant.GivenClock }, Injection{Fault: Skew, Rate: 1.05}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +155,6 @@ func TestRunHolds(t *testing.T) {
 	var r *Report
 	for range 3 { // a run in which a fault took no effect proves nothing, and is repeated
 		told, cfg = nil, small(t)
-		cfg.KeepAll = true
 		cfg.SeriesRounds = 1
 		cfg.Progress = func(p Progress) { told = append(told, p) }
 		var err error
@@ -193,20 +183,20 @@ func TestRunHolds(t *testing.T) {
 	require.GreaterOrEqual(t, sum, 2)
 }
 
-// Participants with a defect must be caught, each by the checks for that defect. This tests the
-// checks themselves.
-func TestDefectsAreCaught(t *testing.T) {
+// Participants without a rule must be caught, each by the checks for that rule. This tests the checks
+// themselves.
+func TestMissingRulesAreCaught(t *testing.T) {
 	t.Parallel()
-	for defect, caught := range map[string][]string{
-		participant.Overstay:  {"leading"},
-		participant.Unguarded: {"I2", "linear"},
-		participant.Linger:    {"healing", "left"},
-		participant.Forget:    {"left"},
+	for rule, caught := range map[string][]string{
+		participant.Deadline: {"leading"},
+		participant.Guard:    {"I2", "linear"},
+		participant.Owner:    {"healing", "left"},
+		participant.Watches:  {"left"},
 	} {
-		t.Run(defect, func(t *testing.T) {
+		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			catch(t, caught, func(cfg *Config) {
-				cfg.Defect, cfg.Rounds = defect, 3
+				cfg.Without, cfg.Rounds = rule, 3
 				cfg.Faults = []Fault{Resign, Revoke}
 			})
 		})

@@ -11,11 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/keeper"
 )
 
 // longTTL is for tests in which no lease is to expire, however busy the machine is.
@@ -25,15 +23,8 @@ const longTTL = 30 * time.Second
 const roleWord = "sandbox-participant"
 
 func TestMain(m *testing.M) {
-	keeper.Serve(connect.Kept) // some participants have a keeper, which also runs this binary
-	if len(os.Args) > 1 && os.Args[1] == roleWord {
-		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
-			_, _ = os.Stderr.WriteString(err.Error() + "\n")
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	etcdtest.Parallel(4)
+	participant.Serve(roleWord)
+	etcdtest.Parallel(6)
 	goleak.VerifyTestMain(m)
 }
 

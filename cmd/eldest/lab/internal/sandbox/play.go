@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
@@ -79,16 +81,16 @@ func (s *Sandbox) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := inject.Answers(ctx, s.field.All, true, attempt); err != nil {
+	if err := inject.Answers(ctx, s.field.All, true, time.Second); err != nil {
 		return fmt.Errorf("etcd does not answer although all its members run: %w", err)
 	}
-	return s.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	return s.field.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		leases, err := client.Leases(ctx)
 		if err != nil {
 			return err
 		}
 		for _, l := range leases.Leases {
-			if _, err := client.Revoke(ctx, l.ID); err != nil && !isGone(err) {
+			if _, err := client.Revoke(ctx, l.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 				return err
 			}
 		}

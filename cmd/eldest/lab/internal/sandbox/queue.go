@@ -139,11 +139,11 @@ func same(a, b feed.PlaceState) bool {
 func (q *queue) read(ctx context.Context) (state feed.QueueState, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	kvs, revision, err := q.in.list(ctx)
+	election := q.in.cfg.Election
+	kvs, revision, err := q.in.field.Queue(ctx, election)
 	if err != nil {
 		return state, false
 	}
-	election := q.in.cfg.Election
 	state = feed.QueueState{Election: election, Revision: revision, Places: []feed.PlaceState{}}
 	q.askFor(ctx, kvs)
 	for _, kv := range kvs {
@@ -176,7 +176,7 @@ func (q *queue) askFor(ctx context.Context, kvs []*mvccpb.KeyValue) {
 			q.left[kv.Lease] = remaining{left: -1}
 			continue
 		}
-		err := q.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		err := q.in.field.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
 			resp, err := client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
 			if err == nil {
 				q.left[kv.Lease] = remaining{time.Duration(resp.TTL) * time.Second, time.Duration(resp.GrantedTTL) * time.Second}
@@ -213,16 +213,3 @@ func (q *queue) times(lease int64) (left, granted float64) {
 
 // tolerance is by how much the time of a renewal may differ between etcd and a wiretap.
 const tolerance = 100 * time.Millisecond
-
-// list reads the election's range, in the order of the create revisions.
-func (s *Sandbox) list(ctx context.Context) (kvs []*mvccpb.KeyValue, revision int64, err error) {
-	begin, end := keys.Range(s.cfg.Election)
-	err = s.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
-		resp, err := client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-		if err == nil {
-			kvs, revision = resp.Kvs, resp.Header.Revision
-		}
-		return err
-	})
-	return kvs, revision, err
-}

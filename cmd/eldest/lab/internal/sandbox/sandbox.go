@@ -3,13 +3,10 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
@@ -195,36 +192,4 @@ func (s *Sandbox) nextName() (string, error) {
 	}
 	s.named++
 	return participantName(s.named), nil
-}
-
-// attempt bounds one request to one member.
-const attempt = 700 * time.Millisecond
-
-var errNoMember = errors.New("no member of etcd runs")
-
-// ask calls f with the client of one running member after another, until it succeeds or ctx ends:
-// the members that an action has stopped are not asked.
-func (s *Sandbox) ask(ctx context.Context, f func(context.Context, *clientv3.Client) error) error {
-	last := errNoMember
-	for {
-		for i := range s.field.Size() {
-			if !s.field.Member(i).Running() {
-				continue
-			}
-			once, cancel := context.WithTimeout(ctx, attempt)
-			err := f(once, s.field.Each[i])
-			cancel()
-			if err == nil {
-				return nil
-			}
-			if last = err; ctx.Err() != nil {
-				break
-			}
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("etcd does not answer: %w: %w", context.Cause(ctx), last)
-		}
-	}
 }

@@ -462,7 +462,7 @@ func TestDoneCanBePlayed(t *testing.T) {
 
 func TestBrief(t *testing.T) {
 	require.NoError(t, brief(nil))
-	require.EqualError(t, brief(errNoMember), errNoMember.Error())
+	require.EqualError(t, brief(feed.ErrRefused), feed.ErrRefused.Error())
 	require.EqualError(t, brief(errors.New("m1 ended\n the log\nof\netcd")), "m1 ended: the log")
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -19,7 +20,8 @@ import (
 // Demo is the environment of a plan that is reported while it is carried out. Its methods are not
 // safe for concurrent use, except Tell and Note.
 type Demo struct {
-	*Env[Fact]
+	*inject.Field
+	History[Fact]
 	*teller
 	plan         Plan
 	participants map[string]*Participant // the newest of each name
@@ -207,13 +209,13 @@ func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	defer cancel(nil)
 	starting, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
-	env, err := Open[Fact](starting, etcdtest.Config{
+	field, err := inject.Open(starting, etcdtest.Config{
 		Members: cfg.Members, Heartbeat: Heartbeat, Election: Election, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
 	})
 	if err != nil {
 		return err
 	}
-	d := &Demo{Env: env, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
+	d := &Demo{Field: field, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
 	broken := plan.Perform(ctx, d)
 	// Later facts result from closing the demo.
 	facts := InOrder(d.Facts())
