@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,9 +36,6 @@ const (
 	chaosSeriesRounds = 25
 )
 
-// participantCmd is the hidden command of a participant's process.
-const participantCmd = "participant"
-
 func newChaosCmd() *cobra.Command {
 	var f chaosFlags
 	cmd := &cobra.Command{
@@ -59,10 +55,6 @@ func newChaosCmd() *cobra.Command {
 		},
 	}
 	f.bind(cmd.Flags())
-	cmd.AddCommand(&cobra.Command{
-		Use: participantCmd, Short: "Run a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return participant.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
-	})
 	return cmd
 }
 
@@ -139,12 +131,10 @@ func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, paper.close()) }()
-	executable, err := os.Executable()
-	if err != nil {
+	if f.cfg.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	f.cfg.Participant = func() *exec.Cmd { return exec.Command(executable, "chaos", participantCmd) }
-	f.cfg.Member = []string{executable, "etcd", "member"}
+	f.cfg.Member = []string{f.cfg.Executable, "etcd", "member"}
 	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last chaos.Progress, passed time.Duration) string {
 		return chaosLine(last, passed, f.cfg.Duration)
 	})

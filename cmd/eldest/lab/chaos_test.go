@@ -72,7 +72,6 @@ func TestChaosListsItsFaults(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, stdout, "Exit codes:")
 	require.NotContains(t, stdout, "without-rule", "that is for tests")
-	require.NotContains(t, stdout, "  "+participantCmd+" ", "that is for programs")
 }
 
 // found is the report of a run with a violation in its second series.

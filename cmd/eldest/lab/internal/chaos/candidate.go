@@ -62,7 +62,7 @@ func (s *series) start(index int) (err error) {
 		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
 		Data: dataKey, Beat: c.beat, Keeper: s.hasKeeper(index), Tight: c.tight, Without: s.cfg.Without,
 	}
-	c.Process, err = participant.Launch(s.Spawner, s.cfg.Participant(), cfg, func(l participant.Line) { s.report(c, l) }, func(p *offspring.Process) {
+	c.Process, err = participant.Launch(s.Spawner, s.cfg.Executable, cfg, func(l participant.Line) { s.report(c, l) }, func(p *offspring.Process) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if code, complaint := p.Result(); !c.expected {

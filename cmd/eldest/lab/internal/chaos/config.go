@@ -3,7 +3,6 @@ package chaos
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -52,10 +51,10 @@ type Config struct {
 	// Without is one of participant.Rules, for tests of chaos itself: no participant follows it.
 	Without string `json:"-"`
 
-	// Participant makes the command of a participant, whose process calls participant.Run; Member
-	// is the command line of a member, to which the member's flags are appended.
-	Participant func() *exec.Cmd `json:"-"`
-	Member      []string         `json:"-"`
+	// Executable is the program of the participants: see participant.Launch. Member is the command line
+	// of a member, to which the member's flags are appended.
+	Executable string   `json:"-"`
+	Member     []string `json:"-"`
 	// Progress, if set, is called before each round and after the last. It must not
 	// block.
 	Progress func(Progress) `json:"-"`

@@ -119,7 +119,7 @@ func (c *candidate) launch() (*process, error) {
 	defer c.mu.Unlock()
 	// What is called for the process needs the mutex, and so comes after this.
 	var err error
-	p.Process, err = participant.Launch(c.in.field.Spawner, c.in.cfg.Participant(), c.config(), c.read, func(of *offspring.Process) { c.exited(p, of) })
+	p.Process, err = participant.Launch(c.in.field.Spawner, c.in.cfg.Executable, c.config(), c.read, func(of *offspring.Process) { c.exited(p, of) })
 	if err != nil {
 		c.state.Life = feed.Dead
 		c.shown()

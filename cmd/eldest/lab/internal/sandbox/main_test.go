@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -11,19 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keeper"
 )
 
 // longTTL is for tests in which no lease is to expire, however busy the machine is.
 const longTTL = 30 * time.Second
 
-// roleWord, as the first argument, makes this test binary a participant.
-const roleWord = "sandbox-participant"
-
 func TestMain(m *testing.M) {
-	participant.Serve(roleWord)
+	keeper.Serve(connect.Kept) // some participants have a keeper
+	participant.Serve()
 	etcdtest.Parallel(6)
 	goleak.VerifyTestMain(m)
 }
@@ -40,7 +39,7 @@ func open(t *testing.T, ttl time.Duration, start ...feed.Kind) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
-	cfg := Config{TTL: ttl, Start: append([]feed.Kind{}, start...), Participant: func() *exec.Cmd { return exec.Command(os.Args[0], roleWord) }}
+	cfg := Config{Members: 3, TTL: ttl, Start: append([]feed.Kind{}, start...), Executable: os.Args[0]}
 	sandbox, err := Open(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })

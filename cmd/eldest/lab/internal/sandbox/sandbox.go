@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -46,7 +47,8 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{cfg: cfg.withDefaults(), log: feed.NewLog(), candidates: map[string]*candidate{}}
+	cfg.Election = cmp.Or(cfg.Election, DefaultElection)
+	s := &Sandbox{cfg: cfg, log: feed.NewLog(), candidates: map[string]*candidate{}}
 	var err error
 	s.field, err = inject.Open(ctx, etcdtest.Config{
 		Members: s.cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Dir: os.TempDir(), Command: s.cfg.Member, Died: s.problem,

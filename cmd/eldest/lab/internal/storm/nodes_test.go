@@ -100,7 +100,7 @@ func (s *storm) start(p *serviceNode, takeOver bool) {
 func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	args := []string{
 		"service", "node", service.Election, p.name, "--json", "--ttl", s.ttl.String(),
-		"--endpoints", strings.Join(s.endpoints, ","), "--listen", p.address,
+		"--endpoints", strings.Join(s.field.Endpoints(), ","), "--listen", p.address,
 	}
 	if takeOver {
 		args = append(args, "--take-over")
@@ -110,7 +110,7 @@ func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	p.life++
 	p.listens, p.dying, p.role = false, false, ""
 	life := p.life
-	process, err := s.spawner.Launch(exec.Command(s.binary, args...),
+	process, err := s.field.Spawner.Launch(exec.Command(s.binary, args...),
 		func(line []byte) { s.line(p, life, line) },
 		func(process *offspring.Process) { s.exited(p, life, process) })
 	if err == nil {

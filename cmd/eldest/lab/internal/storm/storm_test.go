@@ -37,7 +37,7 @@ func TestStorm(t *testing.T) {
 	changes := s.run(*lasts, true)
 	lasted := time.Since(s.begin)
 	verdicts, counts := s.judge(lasted, true, changes)
-	t.Logf("after %v:\n%s", lasted.Round(time.Second), render(counts, verdicts))
+	t.Logf("after %v:\n%s", lasted.Round(time.Second), strings.Join(append(counts, story.Style{}.Verdicts(verdicts)...), "\n"))
 	for _, v := range story.Failed(verdicts) {
 		t.Errorf("seed %d: not so: %s", draw, v.Name)
 	}
@@ -49,7 +49,7 @@ func TestStormNoticesWhatIsWrong(t *testing.T) {
 	s := newStorm(t, *nodes, 15**ttl, 1) // so that no lease expires
 	changes := s.run(3*time.Second, false)
 	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
-	t.Log(render(counts, verdicts))
+	t.Log(strings.Join(append(counts, story.Style{}.Verdicts(verdicts)...), "\n"))
 	found := make(map[string]string)
 	for _, v := range verdicts {
 		found[v.Name] = strings.Join(v.Problems, "\n")

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
-	"github.com/eldest-io/eldest/keeper"
 )
 
 // Process is the process of a participant, for the one that has started it.
@@ -21,9 +19,14 @@ type Process struct {
 	stdin io.Writer
 }
 
-// Launch starts a participant and returns at once. line is called with each line that it writes, and
-// then exited, once, as Spawner.Launch does.
-func Launch(s *offspring.Spawner, cmd *exec.Cmd, cfg Config, line func(Line), exited func(*offspring.Process)) (*Process, error) {
+// role, as the first argument, makes a program a participant.
+const role = "chaos-participant"
+
+// Launch starts a participant and returns at once. The main function of the executable calls Serve and
+// keeper.Serve. line is called with each line that the participant writes, and then exited, once, as
+// Spawner.Launch does.
+func Launch(s *offspring.Spawner, executable string, cfg Config, line func(Line), exited func(*offspring.Process)) (*Process, error) {
+	cmd := exec.Command(executable, role)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -53,10 +56,8 @@ func (p *Process) Order(o Order) error {
 	return nil
 }
 
-// Serve runs a participant, or the keeper of one, if the first argument of this process is role or it
-// was started as a keeper; then it ends the process. Main functions of tests call it.
-func Serve(role string) {
-	keeper.Serve(connect.Kept)
+// Serve runs a participant and ends the process, if it was started as one; else it returns at once.
+func Serve() {
 	if len(os.Args) < 2 || os.Args[1] != role {
 		return
 	}

@@ -216,8 +216,12 @@ func testColoursHaveContrast(t *testing.T, l *lab) {
 	light := eval[string](u.tab, background)
 	for _, scheme := range []string{"light", "dark"} {
 		readable("with many states: " + scheme)
+		since := l.seq()
 		u.act(feed.Resign, "p4") // which is refused: it is stopped
-		u.until("an error is shown", `document.querySelector("#said").dataset.tone === "bad"`)
+		e := l.await(since, "it is refused", func(e feed.Event) bool { return isAction(e) && e.Action.Do == feed.Resign })
+		require.NotEmpty(t, e.Error)
+		u.shows(e.Error)
+		u.until("it is shown as an error", `document.querySelector("#said").dataset.tone === "bad"`)
 		readable("with an error: " + scheme)
 		u.click(button("help"))
 		readable("with the help: " + scheme)

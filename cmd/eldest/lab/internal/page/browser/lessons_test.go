@@ -36,10 +36,11 @@ func lessonsOf(b *tab) []lesson {
 	return eval[[]lesson](b, `import("/assets/lessons.js").then((m) => m.lessons)`)
 }
 
-// Each chapter of the book has a lesson, and each lesson says what to do.
-func testLessonsAreComplete(t *testing.T, l *lab) {
+// requireComplete checks that each chapter of the book has a lesson, and each lesson says what to do.
+func requireComplete(t *testing.T, l *lab, lessons []lesson) {
+	t.Helper()
 	taught, seen := map[int]bool{}, map[string]bool{}
-	for _, x := range lessonsOf(l.visit().tab) {
+	for _, x := range lessons {
 		require.NotEmpty(t, x.ID)
 		require.False(t, seen[x.ID], "two lessons are called %s", x.ID)
 		seen[x.ID], taught[x.Chapter] = true, true
@@ -76,13 +77,15 @@ func requireRule(t *testing.T, info feed.Info, name string, kind feed.Kind, less
 	require.Contains(t, info.Rules[i].Kinds, kind, "%s: the rule %s does not apply", lesson, name)
 }
 
-// The setup of a lesson is played without a failure, and leaves the queue that it describes. The
+// The lessons are complete. The setup of a lesson is played without a failure, and leaves the queue that it describes. The
 // page begins some of them, or all with -lessons.
 func testLessonsCanBePlayed(t *testing.T, l *lab) {
 	some := []string{"no-deadline", "test-and-set"} // of each kind of step
 	first := l.seq()
 	u := l.visit()
-	for _, x := range lessonsOf(u.tab) {
+	lessons := lessonsOf(u.tab)
+	requireComplete(t, l, lessons)
+	for _, x := range lessons {
 		if !*allLessons && !slices.Contains(some, x.ID) {
 			continue
 		}

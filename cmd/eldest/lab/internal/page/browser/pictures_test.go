@@ -16,16 +16,12 @@ import (
 const pictureWidth, pictureHeight = 1280, 800
 
 // Pictures of the page in light and dark, while something happens: the second candidate leads, the one
-// behind it was killed. With -pictures they are written for the docs, and the lanes are longer.
+// behind it was killed. They are written for the docs.
 func testPictures(t *testing.T, l *lab) {
 	u := l.visit(chromedp.EmulateViewport(pictureWidth, pictureHeight), prefers("light"))
 	u.click(button("dismiss-intro"))
 	l.begin(feed.Eldest, feed.Heartbeats, feed.Eldest)
-	pause := func() {
-		if *pictures {
-			time.Sleep(1500 * time.Millisecond)
-		}
-	}
+	pause := func() { time.Sleep(1500 * time.Millisecond) } // for longer lanes
 	pause()
 	since := l.seq()
 	u.act(feed.Resign, "p1")
@@ -47,9 +43,6 @@ func testPictures(t *testing.T, l *lab) {
 		defer cancel()
 		picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 		require.NoError(t, err)
-		require.Greater(t, len(picture), 20_000, "a page with content makes a larger picture")
-		if *pictures {
-			require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "pictures", "lab-"+scheme+".png"), picture, 0o644))
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(root, "docs", "pictures", "lab-"+scheme+".png"), picture, 0o644))
 	}
 }

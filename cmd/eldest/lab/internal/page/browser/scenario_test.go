@@ -62,15 +62,3 @@ func testCopyAndPlay(t *testing.T, l *lab) {
 		return equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2", "p3"})
 	})
 }
-
-// An action that is refused is shown as refused.
-func testRefusedActionIsShown(t *testing.T, l *lab) {
-	u := begin(l, feed.Concurrency, feed.Concurrency)
-	u.expect("409")
-	since := l.seq()
-	u.act(feed.Transfer, "p2") // candidates of etcd's package take no part
-	e := l.await(since, "it is refused", func(e feed.Event) bool { return isAction(e) && e.Action.Do == feed.Transfer })
-	require.NotEmpty(t, e.Error)
-	u.shows(e.Error)
-	require.Equal(t, []string{"p1", "p2"}, l.order())
-}
