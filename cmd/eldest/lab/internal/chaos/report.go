@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -235,10 +235,7 @@ func (s *series) history() *oracle.History {
 		Events: s.Facts(), Changes: s.recorded.all(),
 	}
 	h.Events = append(h.Events, takenByEtcd(h, s.resumed)...)
-	slices.SortStableFunc(h.Events, func(a, b oracle.Event) int { return cmp.Compare(a.At, b.At) })
-	for i := range h.Events {
-		h.Events[i].Seq = i + 1
-	}
+	scenario.Number(h)
 	return h
 }
 

@@ -41,12 +41,9 @@ type candidate struct {
 type process struct {
 	*participant.Process
 	gone chan struct{} // closed when it has ended, and the participant's state says so
-	// expected means that the sandbox ends it; then is the participant's life after that, if not
-	// feed.Dead. The participant's mutex guards both.
-	expected bool
-	then     feed.Life
-	// leaving means that it was asked to leave: if it is killed before it has, it is dead nevertheless.
-	leaving bool
+	// then is the participant's life after its end, if the sandbox ends it; "" if not. If it fails, the
+	// participant is dead nevertheless. The participant's mutex guards it.
+	then feed.Life
 }
 
 func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
@@ -136,12 +133,12 @@ func (c *candidate) launch() (*process, error) {
 func (c *candidate) exited(p *process, of *offspring.Process) {
 	code, complaint := of.Result()
 	c.mu.Lock()
-	unexpected := !p.expected
-	if p.leaving && code != 0 {
+	unexpected := p.then == ""
+	if unexpected || code != 0 {
 		p.then = feed.Dead
 	}
 	if c.proc == p && c.state.Life != feed.Left {
-		c.state.Life, c.state.Pid, c.state.KeeperPid = cmp.Or(p.then, feed.Dead), 0, 0
+		c.state.Life, c.state.Pid, c.state.KeeperPid = p.then, 0, 0
 		c.shown()
 	}
 	c.mu.Unlock()

@@ -80,9 +80,6 @@ func (c *candidate) quit(ctx context.Context, p *process) error {
 	case <-p.gone:
 		return nil
 	case <-ctx.Done():
-		c.mu.Lock()
-		p.leaving = false
-		c.mu.Unlock()
 		p.End()
 		return fmt.Errorf("%s did not leave in time, and was killed: %w", c.name, context.Cause(ctx))
 	}
@@ -93,12 +90,17 @@ func (c *candidate) end() {
 	c.mu.Lock()
 	p := c.proc
 	if p != nil {
-		p.expected, p.then, p.leaving = true, feed.Left, false
+		p.then = feed.Left
 	}
 	c.mu.Unlock()
 	if p != nil {
 		p.End()
 	}
+	c.left()
+}
+
+// left makes a participant one that has left.
+func (c *candidate) left() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Life != feed.Left {
@@ -139,7 +141,7 @@ func (t *task) setRule(ctx context.Context) error {
 	case !appliesTo(t.a.Rule, kind):
 		err = feed.Refused("%s is of the kind %s, from which the rule %q cannot be taken out", c.name, kind, t.a.Rule)
 	case life == feed.Running:
-		p.expected = true
+		p.then = feed.Dead
 	case life != feed.Dead:
 		err = c.refusal()
 	}
@@ -170,10 +172,8 @@ func (t *task) leave(ctx context.Context) error {
 	var err error
 	switch life {
 	case feed.Running:
-		p.expected, p.then, p.leaving = true, feed.Left, true
+		p.then = feed.Left
 	case feed.Dead:
-		c.state.Life = feed.Left
-		c.shown()
 	default:
 		err = c.refusal()
 	}
@@ -187,6 +187,7 @@ func (t *task) leave(ctx context.Context) error {
 			return fmt.Errorf("%s ended before it had left: restart it, or let it leave again", c.name)
 		}
 	}
+	c.left()
 	c.disconnect()
 	return err
 }
@@ -206,7 +207,7 @@ func (t *task) kill(context.Context) error {
 	case c.state.Life == feed.Dead || c.state.Life == feed.Left || p == nil:
 		err = c.refusal()
 	default:
-		p.expected = true
+		p.then = feed.Dead
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -289,6 +290,6 @@ func (t *task) resume(ctx context.Context) error {
 	}
 	return inject.Until(ctx, c.name+" continues", func(context.Context) (bool, error) {
 		stopped, err := etcdtest.Stopped(p.Pid())
-		return err != nil || !stopped, nil // an error: it has ended meanwhile
+		return err != nil || !stopped, nil //nolint:nilerr // an error: it has ended meanwhile
 	})
 }

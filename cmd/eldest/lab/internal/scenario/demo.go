@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
@@ -72,6 +73,12 @@ func (d *Demo) Tell(f Fact) {
 	f.At = f.At.Round(0) // without a monotonic reading, as the times of other processes
 	d.Add(f)
 	d.tell(f, func() Line { return d.plan.Words(f) })
+}
+
+// Act reports that an action is about to be done to a participant, to its member, or to its key with the
+// token.
+func (d *Demo) Act(a Action, p *Participant, key string, token eldest.Token) {
+	d.Tell(Fact{Kind: Acted, Action: a, Participant: p.Name, Member: p.Member.Name, Key: key, Token: token})
 }
 
 // Note reports something that is not recorded in the history. Safe for concurrent use.

@@ -55,7 +55,7 @@ type storm struct {
 }
 
 // newStorm starts etcd and the nodes, and returns when a node leads.
-func newStorm(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
+func newStorm(t *testing.T, ttl time.Duration, seed uint64) *storm {
 	t.Helper()
 	binary := build(t)
 	const election = 500 * time.Millisecond // etcd must keep its leader on a busy machine

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
 )
@@ -138,9 +139,9 @@ func (s *storm) line(p *serviceNode, life int, text []byte) {
 	case p.life != life:
 	case l.Event == string(service.Listening):
 		p.address, p.listens = l.Address, true
-	case l.Event == string(service.Status):
+	case l.Event == string(scenario.Status):
 		p.role, p.key, p.token = l.Role, l.Key, l.Token
-		if l.Role == "leading" {
+		if l.Role == scenario.Leading {
 			s.leaders[l.Token] = p.name
 		}
 	}
@@ -165,7 +166,7 @@ func (s *storm) exited(p *serviceNode, life int, process *offspring.Process) {
 // that does not lead. The caller holds mu.
 func (s *storm) leader() (leader *serviceNode) {
 	for _, p := range s.nodes {
-		if !p.busy && p.role == "leading" && (leader == nil || p.token > leader.token) {
+		if !p.busy && p.role == scenario.Leading && (leader == nil || p.token > leader.token) {
 			leader = p
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 )
 
 // Each control asks for its action, and the page shows what has come of it. (That an action that was
@@ -17,9 +18,9 @@ func testControls(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Eldest, feed.Eldest)
 	does := func(press func(), want feed.Action, shown string) {
 		t.Helper()
-		since := l.seq()
+		since := l.Seq()
 		press()
-		require.Equal(t, want, *l.acted(since, want.Do).Action)
+		require.Equal(t, want, *l.Acted(since, want.Do).Action)
 		u.until(fmt.Sprintf("%+v is shown", want), shown)
 	}
 	is := func(who, name, value string) string {
@@ -70,7 +71,7 @@ func testControls(t *testing.T, l *lab) {
 			js(states)+fmt.Sprintf(`.includes(document.querySelector('.member[data-member="%d"]').dataset.state)`, i))
 	}
 	leads := func() int {
-		return slices.IndexFunc(l.members(), func(m feed.MemberState) bool { return m.State == feed.MemberLeads })
+		return slices.IndexFunc(l.Members(), func(m feed.MemberState) bool { return m.State == feed.MemberLeads })
 	}
 	l.eventually("etcd has a leader", func() bool { return leads() >= 0 })
 	next := (leads() + 1) % 3
@@ -96,20 +97,20 @@ func arrives(e feed.Event, id int64) bool {
 // Eldest's p1 gives an attempt up: its message is shown for some time after that.
 func testHeldMessages(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Concurrency)
-	since := l.seq()
+	since := l.Seq()
 	u.breakpoint("p1", keepAliveAnswer)
-	m := l.message(since, feed.Held, "p1", keepAliveAnswer)
+	m := l.Message(since, feed.Held, "p1", keepAliveAnswer)
 	u.until("it waits in the page", isHeld(m.ID))
-	require.Equal(t, feed.Lost, l.await(since, "it is given up", func(e feed.Event) bool { return arrives(e, m.ID) }).Type)
+	require.Equal(t, feed.Lost, l.Await(since, "it is given up", func(e feed.Event) bool { return arrives(e, m.ID) }).Type)
 	u.until("the page says so", `document.querySelector(".held-gone")?.innerText.includes("given up by p1") && !`+isHeld(m.ID))
 	require.Zero(t, eval[int](u.tab, `document.querySelectorAll(".held-gone button").length`))
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Unhold, "p1")
-	l.acted(since, feed.Unhold)
+	l.Acted(since, feed.Unhold)
 
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Hold, "p2")
-	since = l.acted(since, feed.Hold).Seq
+	since = l.Acted(since, feed.Hold).Seq
 	for _, c := range []struct {
 		decide func(id int64)
 		end    feed.Type
@@ -122,22 +123,22 @@ func testHeldMessages(t *testing.T, l *lab) {
 			u.press("r")
 		}, feed.Delivered},
 	} {
-		m := l.message(since, feed.Held, "p2", "") // of the renewals of its lease there is always one
+		m := l.Message(since, feed.Held, "p2", "") // of the renewals of its lease there is always one
 		u.until("it waits in the page", isHeld(m.ID))
-		_, arrived := l.find(since, func(e feed.Event) bool { return arrives(e, m.ID) })
+		_, arrived := l.Find(since, func(e feed.Event) bool { return arrives(e, m.ID) })
 		require.False(t, arrived)
 		c.decide(m.ID)
-		end := l.await(since, "it is decided", func(e feed.Event) bool { return arrives(e, m.ID) })
+		end := l.Await(since, "it is decided", func(e feed.Event) bool { return arrives(e, m.ID) })
 		require.Equal(t, c.end, end.Type)
 		u.until("it waits no more", "!"+isHeld(m.ID))
 		since = end.Seq
 	}
 	u.until("the focus stays in the list, or goes to its heading", `document.activeElement.closest("#held")`)
 	u.act(feed.Unhold, "p2")
-	unheld := l.acted(since, feed.Unhold)
+	unheld := l.Acted(since, feed.Unhold)
 	u.until("nothing waits", `document.querySelector("#held").dataset.held === "0"`)
-	l.message(unheld.Seq, feed.Delivered, "p2", "")
-	_, again := l.find(unheld.Seq, func(e feed.Event) bool { return e.Type == feed.Held })
+	l.Message(unheld.Seq, feed.Delivered, "p2", "")
+	_, again := l.Find(unheld.Seq, func(e feed.Event) bool { return e.Type == feed.Held })
 	require.False(t, again)
 	u.until("what was given up is not shown any more", `!document.querySelector(".held-gone")`)
 }
@@ -148,10 +149,10 @@ func testDeletedKeyOfALeader(t *testing.T, l *lab) {
 	deleted := func(kind feed.Kind) ui {
 		u := begin(l, kind, kind)
 		require.False(t, eval[bool](u.tab, twoLeaders))
-		since := l.seq()
+		since := l.Seq()
 		u.act(feed.DeleteKey, "p1")
-		l.acted(since, feed.DeleteKey)
-		l.await(since, "p2 leads", func(e feed.Event) bool { return reported(e, "p2", "won") })
+		l.Acted(since, feed.DeleteKey)
+		l.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
 		return u
 	}
 	u := deleted(feed.Concurrency)

@@ -22,9 +22,9 @@ func testTheLeaderIsEtcds(t *testing.T, l *lab) {
 
 	// etcd replaces the leader when its lease has ended. Until then the page says why nobody leads.
 	killed := l.leader()
-	pid, key, since := l.participant(killed).Pid, l.placeOf(killed), l.seq()
+	pid, key, since := l.Participant(killed).Pid, l.placeOf(killed), l.Seq()
 	u.act(feed.Kill, killed)
-	l.acted(since, feed.Kill)
+	l.Acted(since, feed.Kill)
 	require.False(t, runs(pid))
 	l.lives(killed, feed.Dead)
 	require.False(t, l.gone(key), "its key stays until the lease expires")
@@ -32,12 +32,12 @@ func testTheLeaderIsEtcds(t *testing.T, l *lab) {
 	l.eventually("its lease has ended", func() bool { return len(l.order()) == 2 })
 	u.showsTheQueueOf(l)
 
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Restart, killed)
-	l.acted(since, feed.Restart)
+	l.Acted(since, feed.Restart)
 	l.eventually("it is queued again", func() bool { order := l.order(); return len(order) == 3 && order[2] == killed })
 	l.lives(killed, feed.Running)
-	p := l.participant(killed)
+	p := l.Participant(killed)
 	require.Equal(t, 2, p.Lives)
 	require.True(t, runs(p.Pid))
 	require.NotEqual(t, pid, p.Pid)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 )
 
 // The size of the pictures.
@@ -23,14 +24,14 @@ func testPictures(t *testing.T, l *lab) {
 	l.begin(feed.Eldest, feed.Heartbeats, feed.Eldest)
 	pause := func() { time.Sleep(1500 * time.Millisecond) } // for longer lanes
 	pause()
-	since := l.seq()
+	since := l.Seq()
 	u.act(feed.Resign, "p1")
-	l.acted(since, feed.Resign)
-	l.await(since, "p2 leads", func(e feed.Event) bool { return reported(e, "p2", "won") })
+	l.Acted(since, feed.Resign)
+	l.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
 	pause()
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Kill, "p3")
-	l.acted(since, feed.Kill)
+	l.Acted(since, feed.Kill)
 	pause()
 	u.until("it says who leads", `document.querySelector(".headline").innerText.startsWith("p2 leads")`)
 	u.until("the dead one is in the queue", `document.querySelector('.place[data-who="p3"]').dataset.tone === "dead"`)
