@@ -17,10 +17,14 @@ import (
 // Done implements feed.Source. Only the first mostSteps actions are in it, and none that could not be
 // played again.
 func (s *Sandbox) Done() feed.Scenario {
+	return s.present().scenario()
+}
+
+// present returns the present era.
+func (s *Sandbox) present() *era {
 	s.mu.Lock()
-	e := s.era
-	s.mu.Unlock()
-	return e.scenario()
+	defer s.mu.Unlock()
+	return s.era
 }
 
 // Play implements feed.Source. It blocks until everything that was there has ended.
@@ -61,9 +65,7 @@ func (s *Sandbox) begin(ctx context.Context, steps []feed.Step) error {
 	s.era, s.candidates, s.named = e, map[string]*candidate{}, 0
 	s.mu.Unlock()
 	s.acted(e.begin, feed.Action{Do: feed.Play}, err)
-	s.members.showAgain()
-	s.queue.showAgain()
-	s.observer.showAgain()
+	s.queue.look()
 	if err != nil {
 		return err
 	}

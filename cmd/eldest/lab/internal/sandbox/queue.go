@@ -36,7 +36,6 @@ type queue struct {
 
 	mu   sync.Mutex
 	seen map[int64]renewed // of leases: their last renewal that a wiretap has seen
-	turn int               // counts the calls of showAgain
 
 	// Only follow uses these.
 	asked time.Time
@@ -64,21 +63,6 @@ func (q *queue) look() {
 	}
 }
 
-// showAgain makes follow add the state to the log, although it may not have changed. What was read
-// before the call is not shown any more.
-func (q *queue) showAgain() {
-	q.mu.Lock()
-	q.turn++
-	q.mu.Unlock()
-	q.look()
-}
-
-func (q *queue) present() (turn int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.turn
-}
-
 // renewal notes that a lease was granted or renewed, if a message says so.
 func (q *queue) renewal(m wiretap.Message) {
 	r, lease := renewed{at: time.Now()}, int64(0)
@@ -101,18 +85,17 @@ func (q *queue) renewal(m wiretap.Message) {
 	}
 }
 
-// follow looks until ctx ends, and adds what has changed to the log.
+// follow looks until ctx ends, and adds what has changed to the log, but nothing of an earlier era.
 func (q *queue) follow(ctx context.Context) {
 	var last feed.QueueState
 	var shown time.Time
-	shownIn := -1 // a turn
 	for {
-		turn := q.present()
-		if state, ok := q.read(ctx); ok && turn == q.present() {
+		era := q.in.present()
+		if state, ok := q.read(ctx); ok && era == q.in.present() {
 			passes := len(state.Places) > 0 && time.Since(shown) >= leasePause
-			if turn != shownIn || passes || !slices.EqualFunc(last.Places, state.Places, same) {
+			if shown.IsZero() || passes || !slices.EqualFunc(last.Places, state.Places, same) {
 				q.in.log.Add(feed.Event{Type: feed.Queue, Queue: &state})
-				last, shown, shownIn = state, time.Now(), turn
+				last, shown = state, time.Now()
 			}
 		}
 		select {

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // Sandbox is a cluster, its participants, and what was seen of them. Made by Open, ended by Close.
@@ -22,7 +23,6 @@ type Sandbox struct {
 	log      *feed.Log
 	queue    *queue
 	members  *members
-	observer *observer
 	messages atomic.Int64 // so far
 
 	// work are the goroutines that look at etcd, until end is called.
@@ -60,12 +60,13 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	var life context.Context
 	life, s.end = context.WithCancel(context.Background())
 	s.queue, s.members = newQueue(s), newMembers(s)
-	if s.observer, err = newObserver(s); err != nil {
+	observer, err := observe.New(observe.Config{Election: s.cfg.Election, KV: s.field.All, Watcher: s.field.All})
+	if err != nil {
 		s.end()
 		return nil, errors.Join(err, s.field.Close())
 	}
 	s.work.Go(func() { s.queue.follow(life) })
-	s.work.Go(func() { s.observer.follow(life) })
+	s.work.Go(func() { s.observe(life, observer) })
 	for i := range s.cfg.Members {
 		s.work.Go(func() { s.members.follow(life, i) })
 	}
