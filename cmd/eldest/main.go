@@ -9,11 +9,14 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab"
 	"github.com/eldest-io/eldest/keeper"
 )
 
 func main() {
-	keeper.Serve(connect.Kept) // in a keeper process this call does not return
+	// In a process that is a keeper, or a participant of the laboratory, these do not return.
+	keeper.Serve(connect.Kept)
+	lab.Serve()
 	// The first SIGINT or SIGTERM ends the command's context, so that a leader can resign and a
 	// cluster can be stopped. stop then restores the default action of the signals at once: a second
 	// one ends the process immediately.

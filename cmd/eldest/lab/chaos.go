@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,9 +36,6 @@ const (
 	chaosSeriesRounds = 25
 )
 
-// participantCmd is the hidden command of a participant's process.
-const participantCmd = "participant"
-
 func newChaosCmd() *cobra.Command {
 	var f chaosFlags
 	cmd := &cobra.Command{
@@ -59,10 +55,6 @@ func newChaosCmd() *cobra.Command {
 		},
 	}
 	f.bind(cmd.Flags())
-	cmd.AddCommand(&cobra.Command{
-		Use: participantCmd, Short: "Run a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return participant.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
-	})
 	return cmd
 }
 
@@ -80,8 +72,8 @@ func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: only series with a\nviolation, in a temporary directory)")
 	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
-	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(participant.Defects, ", "))
-	_ = fl.MarkHidden("participant-defect") // it is for tests of chaos itself
+	fl.StringVar(&f.cfg.Without, "without-rule", "", "take a rule out of the participants: "+strings.Join(participant.Rules, ", "))
+	_ = fl.MarkHidden("without-rule") // it is for tests of chaos itself
 }
 
 // settle completes and checks the flags, before anything is started.
@@ -115,7 +107,7 @@ func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if err := f.cfg.Check(); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
-	if f.cfg.KeepAll = f.cfg.Dir != ""; f.cfg.KeepAll {
+	if f.cfg.Dir != "" {
 		if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
 			return cli.Usagef("--dir: %v", err)
 		}
@@ -139,12 +131,10 @@ func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, paper.close()) }()
-	executable, err := os.Executable()
-	if err != nil {
+	if f.cfg.Executable, err = os.Executable(); err != nil {
 		return err
 	}
-	f.cfg.Participant = func() *exec.Cmd { return exec.Command(executable, "chaos", participantCmd) }
-	f.cfg.Member = []string{executable, "etcd", "member"}
+	f.cfg.Member = []string{f.cfg.Executable, "etcd", "member"}
 	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last chaos.Progress, passed time.Duration) string {
 		return chaosLine(last, passed, f.cfg.Duration)
 	})

@@ -43,7 +43,7 @@ func TestBadUsageOfChaos(t *testing.T) {
 		"--ttl -1s":                             "--ttl -1s: want whole seconds",
 		"--duration -1s":                        "--duration -1s: want more than 0",
 		"--duration 0s":                         "--duration 0s: want more than 0",
-		"--participant-defect nonsense":         "overstay",
+		"--without-rule nonsense":               "deadline",
 		"--duration 1m --no-such-flag":          "--no-such-flag",
 		"--seed -1":                             "--seed",
 		"--rounds 1 --members 3 surplus":        "surplus",
@@ -71,8 +71,7 @@ func TestChaosListsItsFaults(t *testing.T) {
 	code, stdout, _ := runLine(t, "chaos", "--help")
 	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, stdout, "Exit codes:")
-	require.NotContains(t, stdout, "participant-defect", "that is for tests")
-	require.NotContains(t, stdout, "  "+participantCmd+" ", "that is for programs")
+	require.NotContains(t, stdout, "without-rule", "that is for tests")
 }
 
 // found is the report of a run with a violation in its second series.
@@ -83,7 +82,7 @@ func found() *chaos.Report {
 		Config: chaos.Config{Contender: "concurrency", Seed: 7, Members: 5, Participants: 5, TTL: 2 * time.Second}, Rounds: 28, Seconds: 61,
 		InvalidBecause: []string{"seed 7 round 1: nobody is leader"},
 		Violations:     []chaos.Violation{v}, ByInvariant: map[string]int{"leading": 1},
-		Lines:  []chaos.FaultLine{{Fault: chaos.Stop, Injected: 4, TookEffect: 3, Violations: 1}, {Fault: chaos.Skew, Injected: 2, Unsupported: 2}},
+		Lines:  []chaos.FaultLine{{Fault: chaos.Stop, Injected: 4, TookEffect: 3, Violations: 1}, {Fault: chaos.Delay, Injected: 2, TookEffect: 2}},
 		Series: []chaos.Series{{Seed: 7}, {Seed: 8, Rounds: []chaos.Round{round}, Violations: []chaos.Violation{v}, Kept: "kept/concurrency-8"}},
 	}
 }
@@ -97,8 +96,6 @@ func TestTableOfChaos(t *testing.T) {
 	for _, want := range []string{
 		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
 		"stop         4            3                       1",
-		"skew         2        n/a 2                       0",
-		"n/a: does not apply to concurrency",
 		"INVALID seed 7 round 1: nobody is leader",
 		`VIOLATION leading: seed 8 round 3 (stop), 4.250s after the series began: "two at once\x1b[2J"`,
 		"repeat with: eldest chaos --seed 8 --rounds 3 --faults stop,skew",

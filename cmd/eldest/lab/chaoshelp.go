@@ -34,8 +34,7 @@ properties are checked:
             had left
 
 Each fault must take effect; otherwise its round is invalid: it proves nothing, and the run
-does not succeed. (If a fault does not apply to a contender, as the skew of a clock does not
-apply to etcd's package, the table shows n/a.)
+does not succeed. Some faults, as the skew of a clock, apply to Eldest only.
 
 A series is up to --series rounds with one cluster; it ends early after a round from which
 the election does not recover. The series have the seeds --seed, --seed + 1, and so on:

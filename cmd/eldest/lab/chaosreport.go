@@ -74,24 +74,16 @@ func (f *chaosFlags) command(seed uint64, rounds int, duration time.Duration) st
 func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) error {
 	fmt.Fprintf(w, "%s: %s, seed %d, %d members, %d participants, TTL %v, %s\n\n",
 		r.Contender, played(r), r.Seed, r.Members, r.Participants, r.TTL, clock(time.Duration(r.Seconds*float64(time.Second))))
-	unsupported := false
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "fault\tinjected\ttook effect\trounds with violations\t")
 	for _, l := range r.Lines {
 		if l.Injected == 0 {
 			continue // it was not drawn
 		}
-		effect := fmt.Sprint(l.TookEffect)
-		if l.Unsupported > 0 {
-			unsupported, effect = true, fmt.Sprintf("n/a %d", l.Unsupported)
-		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%d\t\n", l.Fault, l.Injected, effect, l.Violations)
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t\n", l.Fault, l.Injected, l.TookEffect, l.Violations)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
-	}
-	if unsupported {
-		fmt.Fprintf(w, "n/a: does not apply to %s; such a round has only its other fault, or none\n", r.Contender)
 	}
 	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d checks whether a participant is certain to lead;\n"+
 		"%d stops of a leader for longer than its lease; %d writes to the store outside etcd, and %d with older tokens, which it refused\n",

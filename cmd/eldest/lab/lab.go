@@ -6,7 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 )
+
+// Serve runs a participant of "eldest chaos" or "eldest lab" and ends the process, if it was started as
+// one; else it returns at once.
+func Serve() { participant.Serve() }
 
 // Commands returns the laboratory's commands. node is the command that runs one node of a service;
 // "eldest service" starts each node in a process of its own.

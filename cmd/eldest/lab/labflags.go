@@ -28,17 +28,16 @@ type labFlags struct {
 	// remote means that --endpoints names the cluster.
 	remote, write bool
 
-	members, participants int
-	ttl                   time.Duration
-	kinds                 []string
-	play                  string
+	participants int
+	kinds        []string
+	play         string
 
 	listen string
 	open   bool
 	limit  time.Duration
 
-	// start are the first participants, scenario is that of --play, or nil.
-	start    []feed.Kind
+	// box is the sandbox, scenario that of --play, or nil.
+	box      sandbox.Config
 	scenario *feed.Scenario
 }
 
@@ -65,9 +64,9 @@ func newLabCmd() *cobra.Command {
 	}
 	fl := cmd.Flags()
 	fl.SortFlags = false // those of the lab come first
-	fl.IntVar(&f.members, "members", sandbox.DefaultMembers, "members of the etcd cluster that it starts: 1, 3 or 5")
+	fl.IntVar(&f.box.Members, "members", sandbox.DefaultMembers, "members of the etcd cluster that it starts: 1, 3 or 5")
 	fl.IntVar(&f.participants, "participants", 3, fmt.Sprintf("candidates at the beginning, each a process: 0 to %d", sandbox.MostParticipants))
-	cli.TTLVar(fl, &f.ttl, sandbox.DefaultTTL, fmt.Sprintf("time to live of their leases, in whole seconds, %v to %v", sandbox.MinTTL, sandbox.MaxTTL))
+	cli.TTLVar(fl, &f.box.TTL, sandbox.DefaultTTL, fmt.Sprintf("time to live of their leases, in whole seconds, %v to %v", sandbox.MinTTL, sandbox.MaxTTL))
 	fl.StringSliceVar(&f.kinds, "kind", nil, "their kinds, in turn; comma separated or repeated: "+kindNames()+" (default: eldest)")
 	fl.StringVar(&f.play, "play", "", "play the scenario in this `FILE` at the beginning")
 	fl.StringVar(&f.listen, "listen", page.DefaultListen, "where the page is served: PORT, on 127.0.0.1, or HOST:PORT; port 0 is a free one")
@@ -109,13 +108,12 @@ func (f *labFlags) check(cmd *cobra.Command) error {
 			return cli.Usagef("--%s is for a cluster that --endpoints names", name)
 		}
 	}
+	if err := f.box.Check(); err != nil {
+		return cli.Exit(cli.ExitUsage, err)
+	}
 	switch {
-	case !slices.Contains([]int{1, 3, 5}, f.members):
-		return cli.Usagef("--members %d: want 1, 3 or 5", f.members)
 	case f.participants < 0 || f.participants > sandbox.MostParticipants:
 		return cli.Usagef("--participants %d: want 0 to %d", f.participants, sandbox.MostParticipants)
-	case f.ttl < sandbox.MinTTL || f.ttl > sandbox.MaxTTL || f.ttl%time.Second != 0:
-		return cli.Usagef("--ttl %v: want whole seconds, %v to %v", f.ttl, sandbox.MinTTL, sandbox.MaxTTL)
 	case fl.Changed("kind") && len(f.kinds) == 0:
 		return cli.Usagef("--kind: names none; want %s", kindNames())
 	case fl.Changed("play") && f.play == "":
@@ -140,9 +138,9 @@ func (f *labFlags) takeKinds() error {
 		}
 		kinds = append(kinds, kind)
 	}
-	f.start = make([]feed.Kind, f.participants) // never nil, which means the sandbox's default
-	for i := range f.start {
-		f.start[i] = kinds[i%len(kinds)]
+	f.box.Start = make([]feed.Kind, f.participants)
+	for i := range f.box.Start {
+		f.box.Start[i] = kinds[i%len(kinds)]
 	}
 	return nil
 }

@@ -73,12 +73,8 @@ func TestKindsOfLabAreTakenInTurn(t *testing.T) {
 			f.kinds = strings.Split(kinds, ",")
 		}
 		require.NoError(t, f.takeKinds())
-		require.Equal(t, want, f.start, kinds)
+		require.Equal(t, want, f.box.Start, kinds)
 	}
-	none := labFlags{}
-	require.NoError(t, none.takeKinds())
-	require.NotNil(t, none.start)
-	require.Empty(t, none.start)
 }
 
 func TestScenarioOfLab(t *testing.T) {

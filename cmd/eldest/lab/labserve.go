@@ -89,19 +89,14 @@ func (f *labFlags) source(cmd *cobra.Command) (shown, error) {
 	if f.remote {
 		return f.attach(cmd)
 	}
-	executable, err := os.Executable()
-	if err != nil {
+	var err error
+	if f.box.Executable, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	box, err := sandbox.Open(cmd.Context(), sandbox.Config{
-		Members: f.members, TTL: f.ttl, Election: f.election, Start: f.start, Version: cli.Version(),
-		Participant: func() *exec.Cmd { return exec.Command(executable, "chaos", participantCmd) },
-		Member:      []string{executable, "etcd", "member"},
-	})
-	switch {
-	case errors.Is(err, sandbox.ErrInvalid):
-		return nil, cli.Exit(cli.ExitUsage, err)
-	case err != nil: // and no *Sandbox that is nil within an interface that is not
+	f.box.Election, f.box.Version = f.election, cli.Version()
+	f.box.Member = []string{f.box.Executable, "etcd", "member"}
+	box, err := sandbox.Open(cmd.Context(), f.box)
+	if err != nil { // and no *Sandbox that is nil within an interface that is not
 		return nil, err
 	}
 	return box, nil

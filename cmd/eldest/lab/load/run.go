@@ -13,7 +13,6 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -23,10 +22,10 @@ const (
 	service    = "load-service"
 )
 
-// run is a load in progress: a plan in the environment that all plans have. Its participants are in
+// run is a load in progress, on a cluster with its faults. Its participants are in
 // this process, and its history in a file.
 type run struct {
-	*scenario.Env[oracle.Event]
+	*inject.Field
 	scale  Scale
 	book   *book
 	newest *newest
@@ -49,19 +48,19 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	busy := loadAverage()
-	env, err := scenario.Open[oracle.Event](ctx, etcdtest.Config{
+	field, err := inject.Open(ctx, etcdtest.Config{
 		Members: 3, Heartbeat: time.Duration(scale.Heartbeat), Election: time.Duration(scale.Election),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting etcd: %w", err)
 	}
-	defer func() { _ = env.Close() }() // its processes end with this one at the latest
-	r := &run{Env: env, scale: scale, book: newBook(), newest: &newest{}, toLeader: make(chan *way)}
+	defer func() { _ = field.Close() }() // its processes end with this one at the latest
+	r := &run{Field: field, scale: scale, book: newBook(), newest: &newest{}, toLeader: make(chan *way)}
 	if r.record, err = newRecord(scale.patience()); err != nil {
 		return nil, fmt.Errorf("the record: %w", err)
 	}
 	defer r.record.close()
-	// The environment's own connections, which are there until its end, are no leftovers.
+	// The cluster's own connections, which are there until its end, are no leftovers.
 	_, err = r.Leader(ctx)
 	for _, cli := range append(r.Each, r.All) {
 		_, get := cli.Get(ctx, candidates)

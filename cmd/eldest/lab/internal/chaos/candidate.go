@@ -2,10 +2,8 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -26,7 +24,7 @@ import (
 // candidate is one process of a participant. When it is killed, another process takes its place,
 // with the same network and a new name ("p3", "p3.2"): in a history no name returns after a crash.
 type candidate struct {
-	*offspring.Process
+	*participant.Process
 	index int
 	life  int
 	who   string
@@ -36,8 +34,6 @@ type candidate struct {
 	// timeout of its heartbeats, 0 for none.
 	tight bool
 	beat  time.Duration
-	stdin io.Writer
-	up    chan struct{} // closed when its process is up
 
 	mu       sync.Mutex
 	standing oracle.Event // the last reported event of Joined, Won, Suspended, Resumed, Failed and Ended
@@ -49,7 +45,7 @@ type candidate struct {
 // start starts the next process of a participant. It does not wait until that process is up.
 func (s *series) start(index int) (err error) {
 	old := s.seat(index)
-	c := &candidate{index: index, life: 1, tight: index%2 == 1, up: make(chan struct{})}
+	c := &candidate{index: index, life: 1, tight: index%2 == 1}
 	if old != nil {
 		c.life, c.host = old.life+1, old.host
 	} else if c.host, err = s.NewHost(); err != nil {
@@ -62,11 +58,11 @@ func (s *series) start(index int) (err error) {
 	if c.life > 1 {
 		c.who = fmt.Sprintf("%s.%d", c.who, c.life)
 	}
-	cmd := s.cfg.Participant()
-	if c.stdin, err = cmd.StdinPipe(); err != nil {
-		return err
+	cfg := participant.Config{
+		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
+		Data: dataKey, Beat: c.beat, Keeper: s.hasKeeper(index), Tight: c.tight, Without: s.cfg.Without,
 	}
-	c.Process, err = s.Spawner.Launch(cmd, func(line []byte) { s.report(c, line) }, func(p *offspring.Process) {
+	c.Process, err = participant.Launch(s.Spawner, s.cfg.Executable, cfg, func(l participant.Line) { s.report(c, l) }, func(p *offspring.Process) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if code, complaint := p.Result(); !c.expected {
@@ -74,15 +70,12 @@ func (s *series) start(index int) (err error) {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", c.who, err)
+		return err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.seats[index] = c
-	s.mu.Unlock()
-	return json.NewEncoder(c.stdin).Encode(participant.Config{
-		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
-		Data: dataKey, Beat: c.beat, Keeper: s.hasKeeper(index), Tight: c.tight, Defect: s.cfg.Defect,
-	})
+	return nil
 }
 
 // heartbeats reports whether participants have heartbeats and keepers, as those of Eldest have.
@@ -111,17 +104,12 @@ func (s *series) hasKeeper(index int) bool {
 // report handles a line that a participant has written. It is also the store outside etcd, which
 // refuses tokens that are older than the newest that it has accepted. The store is in this process,
 // so that an offer can be in flight while the participant is stopped or killed.
-func (s *series) report(c *candidate, text []byte) {
-	var l participant.Line
-	if json.Unmarshal(text, &l) != nil {
-		return // a killed process may leave half a line; after a panic, the end of the process is reported
-	}
+func (s *series) report(c *candidate, l participant.Line) {
 	switch {
 	case l.Up:
 		c.mu.Lock()
 		c.keeper = l.Keeper
 		c.mu.Unlock()
-		close(c.up)
 		return
 	case l.Event == nil:
 		s.offer(c.who, l.Offer)
@@ -242,18 +230,11 @@ func (c *candidate) expect() {
 	c.expected = true
 }
 
-func (c *candidate) order(o participant.Order) error {
-	if err := json.NewEncoder(c.stdin).Encode(o); err != nil {
-		return fmt.Errorf("send an order to %s: %w", c.who, err)
-	}
-	return nil
-}
-
 // order sends an order to a candidate, and blocks until an event shows that the order was carried
 // out. If no such event comes before ctx ends, the error is inject.ErrNoEffect.
 func (s *series) order(ctx context.Context, c *candidate, o participant.Order, what string, shown func(oracle.Event) bool) error {
 	since := s.now()
-	if err := c.order(o); err != nil {
+	if err := c.Order(o); err != nil {
 		return err
 	}
 	err := s.Await(ctx, s.patience, what, func(all []oracle.Event) bool {
@@ -270,7 +251,7 @@ func (s *series) quit(ctx context.Context) {
 	all := s.living()
 	for _, c := range all {
 		c.expect()
-		_ = c.order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended, which is already recorded
+		_ = c.Order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended, which is already recorded
 	}
 	for _, c := range all {
 		if err := inject.Until(ctx, c.who+" ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {

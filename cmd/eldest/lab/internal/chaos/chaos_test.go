@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,22 +14,14 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// roleWord, as the first argument, makes this test binary a participant.
-const roleWord = "chaos-participant"
-
 func TestMain(m *testing.M) {
-	keeper.Serve(connect.Kept) // some participants have a keeper, which also runs this binary
-	if len(os.Args) > 1 && os.Args[1] == roleWord {
-		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
-			_, _ = os.Stderr.WriteString(err.Error() + "\n")
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	keeper.Serve(connect.Kept) // some participants have a keeper
+	participant.Serve()
 	etcdtest.Parallel(4)
 	goleak.VerifyTestMain(m)
 }
@@ -41,7 +32,7 @@ func small(t *testing.T) Config {
 	return Config{
 		Contender: contender.Eldest, Seed: 1, Rounds: 2, SeriesRounds: 25, Members: 3, Participants: 3,
 		Faults: Names(), TTL: time.Second, Dir: t.TempDir(),
-		Participant: func() *exec.Cmd { return exec.Command(os.Args[0], roleWord) },
+		Executable: os.Args[0],
 	}
 }
 
@@ -71,9 +62,19 @@ func begun(t *testing.T, set func(*Config)) (*series, context.Context) {
 // has no violation.
 func TestEachFaultTakesEffect(t *testing.T) {
 	t.Parallel()
+	for part := range slices.Chunk(Names(), len(Names())/2+1) {
+		t.Run(string(part[0]), func(t *testing.T) {
+			t.Parallel()
+			takeEffect(t, part)
+		})
+	}
+}
+
+func takeEffect(t *testing.T, faults []Fault) {
+	t.Helper()
 	s, ctx := begun(t, func(*Config) {})
 	var out Series
-	for i, f := range Names() {
+	for i, f := range faults {
 		p := Draw(2, i, []Fault{f}, time.Second)
 		require.Equal(t, f, p.Injections[0].Fault)
 		p.Number, p.Hold = i+1, min(p.Hold, 300*time.Millisecond)
@@ -96,7 +97,7 @@ func TestEachFaultTakesEffect(t *testing.T) {
 	out.judge(s, false)
 	require.Empty(t, out.Violations)
 	require.Empty(t, out.Invalid)
-	for _, f := range Names() {
+	for _, f := range faults {
 		require.Positive(t, out.Tally.Struck[string(f)], f)
 	}
 }
@@ -137,7 +138,7 @@ func TestNoEffectIsInvalid(t *testing.T) {
 		"no effect": { // no leader loses its lease, so no waiter becomes the leader
 			func(cfg *Config) { cfg.TTL = 30 * time.Second }, Injection{Fault: LostReply, On: Waiter, Reply: WriteReply},
 		},
-		"the election reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
+		"the election reads the clock": {func(cfg *Config) { cfg.Without = participant.GivenClock }, Injection{Fault: Skew, Rate: 1.05}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -157,56 +158,19 @@ func TestNoEffectIsInvalid(t *testing.T) {
 	}
 }
 
-func TestRunHolds(t *testing.T) {
+// Participants without a rule must be caught, each by the checks for that rule. This tests the checks
+// themselves. (The rule deadline: package plays.)
+func TestMissingRulesAreCaught(t *testing.T) {
 	t.Parallel()
-	var told []Progress
-	var cfg Config
-	var r *Report
-	for range 3 { // a run in which a fault took no effect proves nothing, and is repeated
-		told, cfg = nil, small(t)
-		cfg.KeepAll = true
-		cfg.SeriesRounds = 1
-		cfg.Progress = func(p Progress) { told = append(told, p) }
-		var err error
-		r, err = Run(within(t), cfg)
-		require.NoError(t, err)
-		if !r.Void() {
-			break
-		}
-	}
-	require.True(t, r.Held(), "%v %v", r.Violations, r.InvalidBecause)
-	require.Equal(t, 2, r.Rounds)
-	require.Len(t, r.Series, 2)
-	require.EqualValues(t, 2, r.Series[1].Seed)
-	require.Len(t, told, 2)
-	require.Equal(t, Progress{Series: 2, Round: 1, Text: Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
-	for _, s := range r.Series {
-		require.Positive(t, s.Seconds)
-		for _, name := range []string{"history.jsonl", "history.txt", "register.html"} {
-			require.FileExists(t, filepath.Join(s.Kept, name))
-		}
-	}
-	sum := 0
-	for _, l := range r.Lines {
-		sum += l.TookEffect
-	}
-	require.GreaterOrEqual(t, sum, 2)
-}
-
-// Participants with a defect must be caught, each by the checks for that defect. This tests the
-// checks themselves.
-func TestDefectsAreCaught(t *testing.T) {
-	t.Parallel()
-	for defect, caught := range map[string][]string{
-		participant.Overstay:  {"leading"},
-		participant.Unguarded: {"I2", "linear"},
-		participant.Linger:    {"healing", "left"},
-		participant.Forget:    {"left"},
+	for rule, caught := range map[string][]string{
+		participant.Guard:   {"I2", "linear"},
+		participant.Owner:   {"healing", "left"},
+		participant.Watches: {"left"},
 	} {
-		t.Run(defect, func(t *testing.T) {
+		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
 			catch(t, caught, func(cfg *Config) {
-				cfg.Defect, cfg.Rounds = defect, 3
+				cfg.Without, cfg.Rounds = rule, 3
 				cfg.Faults = []Fault{Resign, Revoke}
 			})
 		})
@@ -249,10 +213,15 @@ func catch(t *testing.T, caught []string, set func(*Config)) {
 // answer, and a leader that was stopped is sure to lead at its first use afterwards.
 func TestConcurrencyPackageIsCaught(t *testing.T) {
 	t.Parallel()
-	catch(t, []string{"leading"}, func(cfg *Config) {
-		cfg.Contender, cfg.Seed, cfg.Rounds = contender.Concurrency, 201, 12
-		cfg.Faults = []Fault{Stop, Delay, Delete}
-	})
+	s, ctx := begun(t, func(cfg *Config) { cfg.Contender = contender.Concurrency })
+	caught := func() bool {
+		return slices.ContainsFunc(s.history().Judge(), func(v oracle.Violation) bool { return v.Invariant == "leading" })
+	}
+	for n := 1; !caught(); n++ {
+		require.Less(t, n, 20)
+		_, err := s.round(ctx, Plan{Number: n, Injections: []Injection{{Fault: Stop, On: Leader}}, Hold: 1700 * time.Millisecond})
+		require.NoError(t, err)
+	}
 }
 
 func TestInterruptedRunReports(t *testing.T) {
@@ -261,8 +230,9 @@ func TestInterruptedRunReports(t *testing.T) {
 	cfg := small(t)
 	cfg.Rounds = 1000
 	cfg.Faults = []Fault{Compact} // which takes effect on the busiest machine
+	var told []Progress
 	cfg.Progress = func(p Progress) {
-		if p.Round == 2 {
+		if told = append(told, p); p.Round == 2 {
 			cancel()
 		}
 	}
@@ -270,6 +240,7 @@ func TestInterruptedRunReports(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.Interrupted)
 	require.Equal(t, 1, r.Rounds)
+	require.Equal(t, Progress{Series: 1, Round: 2, Text: Draw(1, 2, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 1000}, told[1])
 	require.Empty(t, r.Violations)
 	require.Empty(t, r.InvalidBecause)
 }

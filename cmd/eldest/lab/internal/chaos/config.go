@@ -3,7 +3,6 @@ package chaos
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -46,17 +45,16 @@ type Config struct {
 	Faults []Fault `json:"-"`
 	// TTL is the TTL of the leases, in whole seconds, up to MaxTTL.
 	TTL time.Duration `json:"ttl"`
-	// Dir is where histories are kept: of all series if KeepAll is set, else of those with a
-	// violation.
-	Dir     string `json:"-"`
-	KeepAll bool   `json:"-"`
-	// Defect is one of participant.Defects, for tests of chaos itself.
-	Defect string `json:"-"`
+	// Dir is where the histories of all series are kept; "" means only those with a violation, in a
+	// temporary directory.
+	Dir string `json:"-"`
+	// Without is one of participant.Rules, for tests of chaos itself: no participant follows it.
+	Without string `json:"-"`
 
-	// Participant makes the command of a participant, whose process calls participant.Run; Member
-	// is the command line of a member, to which the member's flags are appended.
-	Participant func() *exec.Cmd `json:"-"`
-	Member      []string         `json:"-"`
+	// Executable is the program of the participants: see participant.Launch. Member is the command line
+	// of a member, to which the member's flags are appended.
+	Executable string   `json:"-"`
+	Member     []string `json:"-"`
 	// Progress, if set, is called before each round and after the last. It must not
 	// block.
 	Progress func(Progress) `json:"-"`
@@ -100,15 +98,12 @@ func (c Config) Check() error {
 		return bad("--ttl %v: want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
 	case len(c.Faults) == 0:
 		return bad("no faults")
-	case c.Defect != "" && !slices.Contains(participant.Defects, c.Defect):
-		return bad("unknown defect %q; want one of %s", c.Defect, strings.Join(participant.Defects, ", "))
-	}
-	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f Fault) bool { return !needsClock(f) }) {
-		return bad("%s requires an injected clock, which %s does not support: no fault would take effect", Skew, c.Contender)
+	case c.Without != "" && !slices.Contains(participant.Rules, c.Without):
+		return bad("unknown rule %q; want one of %s", c.Without, strings.Join(participant.Rules, ", "))
 	}
 	for _, f := range c.Faults {
 		if !slices.Contains(NamesFor(c.Contender), f) {
-			return bad("%s concerns heartbeats and keepers, which %s does not have", f, c.Contender)
+			return bad("%s concerns heartbeats, keepers or an injected clock, which %s does not have", f, c.Contender)
 		}
 	}
 	if c.Members == 1 {

@@ -109,12 +109,13 @@ var Kinds = []kind{
 	{EtcdStop, "SIGSTOP the member that leads etcd, then SIGCONT", members, true, true, drawer.leader, ofMember("stop", memberStop)},
 }
 
-// ofHeartbeats are the faults that concern heartbeats and keepers, which the participants of Eldest have.
-var ofHeartbeats = []Fault{Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
+// ofEldest are the faults of what only the participants of Eldest have: heartbeats, keepers, and a clock
+// that can be injected.
+var ofEldest = []Fault{Skew, Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
 
 // NamesFor lists the faults that apply to a contender.
 func NamesFor(name string) []Fault {
-	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofHeartbeats, f) })
+	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofEldest, f) })
 }
 
 // Names lists the names of all faults.
@@ -145,10 +146,6 @@ func Parse(names []string, of string) ([]Fault, error) {
 
 // NeedsPeers reports whether a fault requires a cluster of more than one member.
 func NeedsPeers(f Fault) bool { return kindOf(f).peers }
-
-// needsClock reports whether a fault requires an election that reads a clock that can be injected,
-// as Eldest does. Etcd's package has no such clock, and the drop-in has etcd's API.
-func needsClock(f Fault) bool { return f == Skew }
 
 func kindOf(f Fault) kind {
 	return Kinds[slices.IndexFunc(Kinds, func(k kind) bool { return k.Fault == f })] // every fault is in Kinds

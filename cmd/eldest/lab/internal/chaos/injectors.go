@@ -2,15 +2,10 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
@@ -74,7 +69,7 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 		for _, c := range misplaced {
 			if c != ordered {
 				ordered = c
-				_ = c.order(participant.Order{Do: participant.DoResign}) // an error means that it has ended, and will soon be no candidate
+				_ = c.Order(participant.Order{Do: participant.DoResign}) // an error means that it has ended, and will soon be no candidate
 			}
 		}
 		return false, nil
@@ -94,7 +89,7 @@ func kill(_ context.Context, s *series, c *candidate, _ Injection) (healer, erro
 		}
 		next := s.seat(c.index)
 		select {
-		case <-next.up:
+		case <-next.Up:
 			return nil
 		case <-ctx.Done():
 			return fmt.Errorf("starting %s: %w", next.who, ctx.Err())
@@ -171,14 +166,11 @@ func resign(ctx context.Context, s *series, c *candidate, _ Injection) (healer, 
 // skew is proven by the participant: the election has read its clock, and the clock has run at the
 // wrong rate.
 func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
-	if s.cfg.Contender != contender.Eldest { // needsClock
-		return nil, errUnsupported
-	}
 	heal := func(context.Context) error {
 		if c.Gone() { // another fault of the round has killed it: the next process has a right clock
 			return nil
 		}
-		return c.order(participant.Order{Do: participant.DoRate, Rate: 1})
+		return c.Order(participant.Order{Do: participant.DoRate, Rate: 1})
 	}
 	return heal, s.order(ctx, c, participant.Order{Do: participant.DoRate, Rate: in.Rate}, "the election reads the clock of "+c.who, func(e oracle.Event) bool {
 		return e.Kind == oracle.Fault && e.Text == participant.RateText(in.Rate)
@@ -244,7 +236,7 @@ func lostReply(ctx context.Context, _ *series, c *candidate, in Injection) (heal
 	}
 	lost := c.host.SwallowNextReply(match)
 	if in.Reply == Registration {
-		if err := c.order(participant.Order{Do: participant.DoResign}); err != nil {
+		if err := c.Order(participant.Order{Do: participant.DoResign}); err != nil {
 			return nil, err
 		}
 	}
@@ -289,16 +281,7 @@ func compact(ctx context.Context, s *series, _ Injection) (string, healer, error
 		return "", nil, err
 	}
 	s.note("compaction up to %d", rev)
-	return fmt.Sprintf("up to revision %d", rev), nil, inject.Until(ctx, "compacted revisions cannot be read", func(ctx context.Context) (bool, error) {
-		_, err := s.All.Compact(ctx, rev, clientv3.WithCompactPhysical())
-		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // the answer to an earlier attempt was lost
-			_, err = s.All.Get(ctx, dataKey, clientv3.WithRev(rev-1))
-		}
-		if errors.Is(err, rpctypes.ErrCompacted) {
-			return true, nil
-		}
-		return false, err
-	})
+	return fmt.Sprintf("up to revision %d", rev), nil, s.CompactTo(ctx, rev)
 }
 
 // defragment is proven by the members' replies.
@@ -342,17 +325,7 @@ func revoke(ctx context.Context, s *series, in Injection) (string, healer, error
 	if err != nil {
 		return "", nil, err
 	}
-	err = inject.Until(ctx, "a lease is revoked", func(ctx context.Context) (bool, error) {
-		_, err := s.All.Revoke(ctx, clientv3.LeaseID(t.lease))
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return true, nil // the answer to an earlier attempt was lost
-		}
-		return err == nil, err
-	})
-	if err == nil {
-		err = s.Gone(ctx, t.key, t.token)
-	}
-	return t.who, nil, err
+	return t.who, nil, s.Revoke(ctx, t.lease, t.key, t.token)
 }
 
 // remove is proven by etcd, in which the key no longer exists.

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -38,13 +38,11 @@ type Report struct {
 // FaultLine is the result of a run for one fault.
 type FaultLine struct {
 	Fault Fault `json:"fault"`
-	// Injected counts the rounds with the fault, TookEffect those in which it took effect,
-	// Unsupported those in which the contender has nothing to inject it into, and Violations those
-	// in which anything was violated.
-	Injected    int `json:"injected"`
-	TookEffect  int `json:"struck"`
-	Unsupported int `json:"unsupported,omitempty"`
-	Violations  int `json:"violations"`
+	// Injected counts the rounds with the fault, TookEffect those in which it took effect, and
+	// Violations those in which anything was violated.
+	Injected   int `json:"injected"`
+	TookEffect int `json:"struck"`
+	Violations int `json:"violations"`
 }
 
 // Held reports whether nothing was violated, and no part of the run proves nothing.
@@ -204,9 +202,7 @@ func (r *Report) count() {
 				if round.tookEffect(f) {
 					line.TookEffect++
 				}
-				if slices.Contains(round.Unsupported, f) {
-					line.Unsupported++
-				} else if slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Round == round.Number }) {
+				if slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Round == round.Number }) {
 					line.Violations++
 				}
 			}
@@ -239,10 +235,7 @@ func (s *series) history() *oracle.History {
 		Events: s.Facts(), Changes: s.recorded.all(),
 	}
 	h.Events = append(h.Events, takenByEtcd(h, s.resumed)...)
-	slices.SortStableFunc(h.Events, func(a, b oracle.Event) int { return cmp.Compare(a.At, b.At) })
-	for i := range h.Events {
-		h.Events[i].Seq = i + 1
-	}
+	scenario.Number(h)
 	return h
 }
 
@@ -266,7 +259,7 @@ func (out *Series) judge(s *series, brokenOff bool) {
 	if !brokenOff && len(out.Invalid) == 0 {
 		out.Invalid = append(out.Invalid, h.Invalid(needs(out.Rounds))...)
 	}
-	if len(out.Violations) > 0 || s.cfg.KeepAll {
+	if len(out.Violations) > 0 || s.cfg.Dir != "" {
 		var err error
 		if out.Kept, err = out.keep(s.cfg, h); err != nil {
 			out.Invalid = append(out.Invalid, fmt.Sprintf("the history could not be saved: %v", err))
@@ -323,23 +316,12 @@ func needs(rounds []Round) oracle.Tally {
 	}
 	for _, r := range rounds {
 		if r.Invalid == "" {
-			for _, f := range r.supported() {
-				n.Struck[string(f)] = 1
+			for _, in := range r.Injections {
+				n.Struck[string(in.Fault)] = 1
 			}
 		}
 	}
 	return n
-}
-
-// supported returns the faults of a round that apply to the contender.
-func (r Round) supported() []Fault {
-	faults := []Fault{}
-	for _, in := range r.Injections {
-		if !slices.Contains(r.Unsupported, in.Fault) {
-			faults = append(faults, in.Fault)
-		}
-	}
-	return faults
 }
 
 // place finds the round in which, or after which, a violation happened.
@@ -347,7 +329,10 @@ func (out *Series) place(v oracle.Violation) Violation {
 	found := Violation{Seed: out.Seed, Faults: []Fault{}, Invariant: v.Invariant, At: v.At, Text: v.Text}
 	for _, r := range out.Rounds {
 		if r.From <= v.At {
-			found.Round, found.Faults = r.Number, r.supported()
+			found.Round, found.Faults = r.Number, []Fault{}
+			for _, in := range r.Injections {
+				found.Faults = append(found.Faults, in.Fault)
+			}
 		}
 	}
 	return found

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
@@ -19,19 +17,14 @@ import (
 // question bounds one request of the monitor: the member that receives it may be restarting.
 const question = 700 * time.Millisecond
 
-// errUnsupported is returned for a fault that cannot be injected into the contender.
-var errUnsupported = errors.New("the contender does not support this fault")
-
 // Round is the result of a round.
 type Round struct {
 	Plan
 	// From and Till are instants of the history.
 	From time.Duration `json:"from"`
 	Till time.Duration `json:"till"`
-	// Effects are the faults that took effect, with their targets; Unsupported those that do not
-	// apply to the contender.
-	Effects     []Effect `json:"struck"`
-	Unsupported []Fault  `json:"unsupported,omitempty"`
+	// Effects are the faults that took effect, with their targets.
+	Effects []Effect `json:"struck"`
 	// Invalid is why the round proves nothing.
 	Invalid string `json:"invalid,omitempty"`
 	// Unsettled is why the election did not settle.
@@ -56,10 +49,6 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 		on, heal, err := s.inject(ctx, in)
 		if heal != nil {
 			healers = append(healers, heal)
-		}
-		if errors.Is(err, errUnsupported) {
-			r.Unsupported = append(r.Unsupported, in.Fault)
-			continue
 		}
 		if err != nil {
 			r.Invalid = err.Error()
@@ -186,13 +175,12 @@ func (s *series) list(ctx context.Context) (oracle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, question)
 	defer cancel()
 	e := oracle.Event{Kind: oracle.Queue, At: s.now(), Keys: []string{}}
-	resp, err := s.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	kvs, _, err := s.Queue(ctx, electionName)
 	if err != nil {
 		return e, err
 	}
 	e.Until = s.now()
-	for _, kv := range resp.Kvs {
+	for _, kv := range kvs {
 		e.Keys = append(e.Keys, string(kv.Key))
 	}
 	return e, nil

@@ -64,7 +64,8 @@ type Series struct {
 // series is a running series: a plan whose steps are rounds. Its history consists of the oracle's
 // events, whose instants count from its beginning.
 type series struct {
-	*scenario.Env[oracle.Event]
+	*inject.Field
+	scenario.History[oracle.Event]
 	cfg      Config
 	seed     uint64
 	kept     []crash       // crashes of participants with keepers
@@ -84,14 +85,14 @@ type series struct {
 func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	env, err := scenario.Open[oracle.Event](ctx, etcdtest.Config{
+	field, err := inject.Open(ctx, etcdtest.Config{
 		Members: cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: cfg.Member, Replaceable: true,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := &series{
-		Env: env, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
+		Field: field, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
 		zero: lease.Boot().Now() - time.Nanosecond, // so that no instant is zero
 	}
 	s.recorded = newRecord(s.Each, s.now)

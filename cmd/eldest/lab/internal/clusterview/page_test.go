@@ -1,10 +1,8 @@
 package clusterview
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,23 +11,16 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
-// page is what a page has received of a view.
+// page is a view whose log is read, as an open page does.
 type page struct {
 	*View
+	feedtest.Feed
 	t *testing.T
-
-	mu        sync.Mutex
-	all       []feed.Event
-	queues    map[string]*feed.QueueState
-	list      []feed.ElectionState
-	members   []feed.MemberState
-	problems  []string
-	acts      []feed.Event
-	receiving sync.WaitGroup
 }
 
 // flags are connection flags as after Resolve.
@@ -45,53 +36,32 @@ func open(t *testing.T, conn *connect.Flags, cfg Config) *page {
 	cfg.Client, cfg.Conn = client, conn
 	v, err := New(cfg)
 	require.NoError(t, err)
-	p := &page{View: v, t: t, queues: map[string]*feed.QueueState{}}
-	ctx, leave := context.WithCancel(context.Background())
-	p.receiving.Go(func() { p.receive(ctx) })
 	t.Cleanup(func() {
-		leave()
-		p.receiving.Wait()
 		require.NoError(t, v.Close())
 		require.NoError(t, client.Close())
 	})
-	return p
+	return &page{v, feedtest.Feed{T: t, Of: v.Log()}, t}
 }
 
-func (p *page) receive(ctx context.Context) {
-	for seq := int64(0); ; {
-		events, err := p.Log().After(ctx, seq, 100)
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		for _, e := range events {
-			seq = e.Seq
-			p.all = append(p.all, e)
-			switch e.Type {
-			case feed.Queue:
-				p.queues[e.Queue.Election] = e.Queue
-			case feed.Elections:
-				p.list = e.Elections
-			case feed.Members:
-				p.members = e.Members
-			case feed.Problem:
-				p.problems = append(p.problems, e.Error)
-			case feed.Acted:
-				p.acts = append(p.acts, e)
-			}
-		}
-		p.mu.Unlock()
-	}
-}
-
-// until waits until what was received is as it should be.
+// until waits until what was shown is as it should be.
 func (p *page) until(what string, holds func() bool) {
 	p.t.Helper()
-	etcdtest.Eventually(p.t, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return holds()
-	}, "%s", what)
+	etcdtest.Eventually(p.t, holds, "%s", what)
+}
+
+// list returns the newest list of elections.
+func (p *page) list() []feed.ElectionState {
+	return p.Newest(func(e feed.Event) bool { return e.Type == feed.Elections }).Elections
+}
+
+// problems returns all problems.
+func (p *page) problems() (texts []string) {
+	for _, e := range p.All() {
+		if e.Type == feed.Problem {
+			texts = append(texts, e.Error)
+		}
+	}
+	return texts
 }
 
 // queued waits until the candidates of an election are these, by who they are.
@@ -100,12 +70,9 @@ func (p *page) queued(election string, who ...string) {
 	p.until("the queue of "+election+" is "+strings.Join(who, ", "), func() bool { return slices.Equal(who, p.who(election)) })
 }
 
-// who returns the candidates of an election. The caller holds mu.
+// who returns the candidates of an election.
 func (p *page) who(election string) (who []string) {
-	if p.queues[election] == nil {
-		return nil
-	}
-	for _, place := range p.queues[election].Places {
+	for _, place := range p.Places(election) {
 		who = append(who, place.Who)
 	}
 	return who
@@ -114,48 +81,26 @@ func (p *page) who(election string) (who []string) {
 // place returns a place of a queue.
 func (p *page) place(election string, i int) feed.PlaceState {
 	p.t.Helper()
-	var place feed.PlaceState
-	p.until("there is a candidate", func() bool {
-		if q := p.queues[election]; q != nil && len(q.Places) > i {
-			place = q.Places[i]
-			return true
-		}
-		return false
-	})
-	return place
+	p.until("there is a candidate", func() bool { return len(p.Places(election)) > i })
+	return p.Places(election)[i]
 }
 
-// does does an action, and returns the event of it that was received.
+// does does an action, and returns its event.
 func (p *page) does(a feed.Action) (act feed.Event, err error) {
 	p.t.Helper()
-	p.mu.Lock()
-	before := len(p.acts)
-	p.mu.Unlock()
+	since := p.Seq()
 	err = p.Do(etcdtest.Context(p.t), a)
-	p.until("the action was received", func() bool {
-		if len(p.acts) == before {
-			return false
-		}
-		act = p.acts[before]
-		return true
-	})
+	act = p.Await(since, "the action", feedtest.IsAction)
 	require.Equal(p.t, a, *act.Action)
 	require.Equal(p.t, err != nil, act.Error != "")
 	return act, err
-}
-
-// received returns copies of what tests look at.
-func (p *page) received() (list []feed.ElectionState, members []feed.MemberState, problems []string, all []feed.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.list, p.members, slices.Clone(p.problems), slices.Clone(p.all)
 }
 
 // reports waits for a problem with the texts.
 func (p *page) reports(texts ...string) {
 	p.t.Helper()
 	p.until("a problem with "+strings.Join(texts, " and "), func() bool {
-		return slices.ContainsFunc(p.problems, func(problem string) bool {
+		return slices.ContainsFunc(p.problems(), func(problem string) bool {
 			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(problem, text) })
 		})
 	})

@@ -39,8 +39,8 @@ func TestElectionsAppear(t *testing.T) {
 
 	p.queued("a", "anna", "bert", "of nobody")
 	p.queued("x/b", "carl")
-	p.until("the list has both", func() bool { return len(p.list) == 2 })
-	list, _, _, _ := p.received()
+	p.until("the list has both", func() bool { return len(p.list()) == 2 })
+	list := p.list()
 	require.Equal(t, []feed.ElectionState{
 		{Name: "a", Candidates: 2, Leader: "anna", Token: p.place("a", 0).Create},
 		{Name: "x/b", Candidates: 1, Leader: "carl", Token: p.place("x/b", 0).Create},
@@ -49,7 +49,7 @@ func TestElectionsAppear(t *testing.T) {
 	require.Equal(t, "a/notes", p.place("a", 2).Key, "without the namespace")
 
 	// The time left of the leases.
-	p.until("the lease's time is known", func() bool { return p.queues["a"].Places[0].LeftMS >= 0 })
+	p.until("the lease's time is known", func() bool { return p.Places("a")[0].LeftMS >= 0 })
 	place := p.place("a", 0)
 	require.EqualValues(t, 60000, place.GrantedMS)
 	require.Greater(t, place.LeftMS, 1000.0)
@@ -62,12 +62,12 @@ func TestElectionsAppear(t *testing.T) {
 	require.Greater(t, p.place("a", 0).Mod, p.place("a", 0).Create)
 	e.deletes(first)
 	p.queued("a", "bert", "of nobody")
-	p.until("the list has the new leader", func() bool { return p.list[0].Leader == "bert" })
+	p.until("the list has the new leader", func() bool { return p.list()[0].Leader == "bert" })
 	e.puts(dir+"c/old", "of nobody")
 	e.registers(dir+"c", "dora")
 	p.queued("c", "of nobody", "dora")
-	p.until("the list has the new election", func() bool { return len(p.list) == 3 && p.list[1].Leader == "dora" })
-	_, _, problems, _ := p.received()
+	p.until("the list has the new election", func() bool { return len(p.list()) == 3 && p.list()[1].Leader == "dora" })
+	problems := p.problems()
 	require.Empty(t, problems)
 }
 
@@ -89,8 +89,8 @@ func TestElectionsAmongOtherKeys(t *testing.T) {
 		want = append(want, name)
 	}
 	p := open(t, conn, Config{})
-	p.until("the list", func() bool { return p.list != nil })
-	list, _, _, _ := p.received()
+	p.until("the list", func() bool { return p.list() != nil })
+	list := p.list()
 	var names []string
 	for _, line := range list {
 		names = append(names, line.Name)
@@ -105,7 +105,7 @@ func TestEveryLeaderIsShown(t *testing.T) {
 	t.Parallel()
 	e, dir, conn := shared(t)
 	p := open(t, conn, Config{Election: "svc"})
-	p.until("the empty queue", func() bool { return p.queues["svc"] != nil && len(p.queues["svc"].Places) == 0 })
+	p.until("the empty queue", func() bool { return p.Queue("svc") != nil && len(p.Places("svc")) == 0 })
 	names := []string{"a", "b", "c", "d", "e"}
 	var registered []string
 	for _, name := range names {
@@ -118,7 +118,7 @@ func TestEveryLeaderIsShown(t *testing.T) {
 	e.registers(dir+"svc", "last")
 	p.queued("svc", "last")
 	var leaders []string
-	_, _, _, all := p.received()
+	all := p.All()
 	for _, event := range all {
 		if event.Type == feed.Queue && len(event.Queue.Places) > 0 && !slices.Contains(leaders, event.Queue.Places[0].Who) {
 			leaders = append(leaders, event.Queue.Places[0].Who)
@@ -149,7 +149,7 @@ func TestCompaction(t *testing.T) {
 	p.queued("new", "carl")
 	e.registers("new", "dora")
 	p.queued("new", "carl", "dora")
-	_, _, problems, _ := p.received()
+	problems := p.problems()
 	require.NotContains(t, strings.Join(problems, "\n"), "compacted", "nothing is wrong")
 }
 
@@ -180,8 +180,8 @@ func TestRestrictedUser(t *testing.T) {
 	all.reports(`user "rita" may not read all keys`, "eldest lab ELECTION")
 	one := open(t, conn(), Config{Election: "svc", Write: true})
 	one.queued("svc", "anna")
-	one.until("the lease's time is known", func() bool { return one.queues["svc"].Places[0].LeftMS >= 0 })
-	one.until("the member is shown", func() bool { return len(one.members) == 1 && one.members[0].State == "leader" })
+	one.until("the lease's time is known", func() bool { return one.Places("svc")[0].LeftMS >= 0 })
+	one.until("the member is shown", func() bool { return len(one.Members()) == 1 && one.Members()[0].State == "leader" })
 	_, err := one.does(feed.Action{Do: feed.Evict, Election: "svc", Key: key, Token: one.place("svc", 0).Create})
 	require.ErrorContains(t, err, "needs a role")
 	require.NotErrorIs(t, err, feed.ErrRefused, "etcd has refused it")
@@ -189,7 +189,7 @@ func TestRestrictedUser(t *testing.T) {
 	other := open(t, conn(), Config{Election: "other"})
 	other.reports(`user "rita" needs a role`)
 	for _, p := range []*page{all, one, other} {
-		_, _, _, events := p.received()
+		events := p.All()
 		text, err := json.Marshal([]any{events, p.Info()})
 		require.NoError(t, err)
 		require.NotContains(t, string(text), password)
@@ -300,7 +300,7 @@ func TestOtherActionsAreRefused(t *testing.T) {
 		_, err := p.does(a)
 		require.ErrorIs(t, err, feed.ErrRefused, "%+v", a)
 	}
-	_, _, _, before := p.received()
+	before := p.All()
 	for _, a := range []feed.Action{{Do: feed.Play}, {Do: feed.Reset}, {Do: feed.Evict, Key: strings.Repeat("x", 5000)}} {
 		require.ErrorIs(t, p.Do(t.Context(), a), feed.ErrRefused, "%.20v", a)
 	}
@@ -314,7 +314,7 @@ func TestOtherActionsAreRefused(t *testing.T) {
 		}
 		return n
 	}
-	_, _, _, after := p.received()
+	after := p.All()
 	require.Equal(t, acts(before)+1, acts(after), "these have no event")
 	require.ErrorIs(t, p.Play(t.Context(), feed.Scenario{Steps: []feed.Step{{Action: feed.Action{Do: feed.Evict}}}}), feed.ErrRefused)
 	require.NotNil(t, p.Done().Steps)
@@ -327,14 +327,14 @@ func TestMembers(t *testing.T) {
 	p := open(t, flags(c.Endpoints()...), Config{})
 	states := func() string {
 		var states []string
-		for _, m := range p.members {
+		for _, m := range p.Members() {
 			states = append(states, m.State)
 		}
 		slices.Sort(states)
 		return strings.Join(states, " ")
 	}
 	p.until("one leads", func() bool { return states() == "follower follower leader" })
-	_, members, _, _ := p.received()
+	members := p.Members()
 	for i, m := range members {
 		require.Equal(t, c.Member(i).Name, m.Name)
 		require.Equal(t, c.Endpoints()[i], m.Endpoint)
@@ -356,11 +356,11 @@ func TestUnavailable(t *testing.T) {
 	conn.CommandTimeout = 200 * time.Millisecond
 	p := open(t, conn, Config{})
 	p.reports("no answer from etcd at " + conn.Endpoints[0])
-	p.until("the member is down", func() bool { return len(p.members) == 1 && p.members[0].State == "down" })
+	p.until("the member is down", func() bool { return len(p.Members()) == 1 && p.Members()[0].State == "down" })
 	began := time.Now()
 	require.NoError(t, p.Close())
 	require.Less(t, time.Since(began), etcdtest.Patience/4)
-	list, _, _, _ := p.received()
+	list := p.list()
 	require.Empty(t, list, "that nothing was read does not mean that there is nothing")
 }
 

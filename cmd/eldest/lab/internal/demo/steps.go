@@ -33,16 +33,12 @@ func (p *plan) depose(action scenario.Action, do func(context.Context, *scenario
 		if err != nil {
 			return err
 		}
-		p.tell(action, leader)
+		p.Act(action, p.Participant(leader.Name), leader.Key, leader.Token)
 		if err := do(ctx, leader); err != nil {
 			return err
 		}
 		return p.succeeded(ctx, leader)
 	}
-}
-
-func (p *plan) tell(action scenario.Action, c *scenario.Candidacy) {
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: c.Name, Member: p.Participant(c.Name).Member.Name, Key: c.Key, Token: c.Token})
 }
 
 func (p *plan) terminate(_ context.Context, c *scenario.Candidacy) error {
@@ -83,7 +79,7 @@ func (p *plan) withdraw(ctx context.Context) error {
 		return errors.New("there is no second waiter")
 	}
 	waiter, behind := queue[1], queue[2]
-	p.tell(scenario.Withdraw, waiter)
+	p.Act(scenario.Withdraw, p.Participant(waiter.Name), waiter.Key, waiter.Token)
 	if err := p.terminate(ctx, waiter); err != nil {
 		return err
 	}

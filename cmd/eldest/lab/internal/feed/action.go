@@ -62,7 +62,7 @@ const (
 	// Play is only in events: the page begins anew at an event Acted whose action is this one, and at
 	// no other. Such an event comes at the beginning of each scenario, also of the one of Reset, whose
 	// own event comes later. All participants have left then, and the next one is p1 again. If it has
-	// no Error, the queue is empty as well. Next come the newest states of all else.
+	// no Error, the queue is empty as well. The states of the members and the observer stay.
 	Play = "play"
 
 	// On an existing cluster, with --write, there are this one and Transfer. Election, Key and Token

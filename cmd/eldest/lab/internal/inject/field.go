@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
@@ -116,8 +118,11 @@ func (f *Field) isCut(member int, cut bool) {
 	f.cut[member] = cut
 }
 
-// ErrNoEffect is returned for a fault that was not seen to take effect.
-var ErrNoEffect = errors.New("the fault took no effect")
+// ErrNoEffect is returned for what was not seen to take effect.
+var ErrNoEffect = errors.New("it took no effect")
+
+// ErrNoMember is returned for a request that cannot be sent.
+var ErrNoMember = errors.New("no member of etcd runs")
 
 // attempt bounds one request: the member that receives it may not answer.
 const attempt = time.Second
@@ -140,6 +145,21 @@ func Until(ctx context.Context, what string, ask func(context.Context) (yes bool
 	}
 }
 
+// Ask calls ask with the client of one running member after another, until it succeeds or ctx ends.
+func (f *Field) Ask(ctx context.Context, ask func(context.Context, *clientv3.Client) error) error {
+	next := 0
+	return Until(ctx, "etcd answers", func(ctx context.Context) (bool, error) {
+		for range f.Size() {
+			i := next % f.Size()
+			if next++; f.Member(i).Running() {
+				err := ask(ctx, f.Each[i])
+				return err == nil, err
+			}
+		}
+		return false, ErrNoMember
+	})
+}
+
 // Answers blocks until a request that requires a majority of the members is answered through a
 // client, or, if want is false, until it is not answered within the given time, which is less than
 // a second.
@@ -160,27 +180,61 @@ func Answers(ctx context.Context, client *clientv3.Client, want bool, within tim
 
 // Delete deletes the key that was created at a revision, and blocks until it is deleted.
 func (f *Field) Delete(ctx context.Context, key string, created int64) error {
-	err := Until(ctx, key+" is deleted", func(ctx context.Context) (bool, error) {
-		_, err := f.All.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", created)).
+	return f.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", created)).
 			Then(clientv3.OpDelete(key)).Commit()
-		return err == nil, err
+		return errors.Join(err, gone(ctx, client, key, created))
 	})
-	if err != nil {
-		return err
-	}
-	return f.Gone(ctx, key, created)
 }
 
-// Gone blocks until etcd answers whether the key that was created at a revision exists. If it
-// exists, the error is ErrNoEffect.
-func (f *Field) Gone(ctx context.Context, key string, created int64) error {
-	return Until(ctx, key+" is deleted", func(ctx context.Context) (bool, error) {
-		resp, err := f.All.Get(ctx, key)
-		if err == nil && len(resp.Kvs) > 0 && resp.Kvs[0].CreateRevision == created {
-			return true, fmt.Errorf("%w: %s still exists", ErrNoEffect, key)
+// Revoke revokes the lease of the key that was created at a revision, and blocks until both are gone.
+func (f *Field) Revoke(ctx context.Context, lease int64, key string, created int64) error {
+	return f.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.Revoke(ctx, clientv3.LeaseID(lease))
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) { // the answer to an earlier attempt was lost
+			err = nil
 		}
-		return err == nil, err
+		return errors.Join(err, gone(ctx, client, key, created))
 	})
+}
+
+// gone returns an error if the key that was created at a revision exists.
+func gone(ctx context.Context, client *clientv3.Client, key string, created int64) error {
+	resp, err := client.Get(ctx, key)
+	if err == nil && len(resp.Kvs) > 0 && resp.Kvs[0].CreateRevision == created {
+		return fmt.Errorf("%s still exists", key)
+	}
+	return err
+}
+
+// CompactTo compacts etcd's history up to a revision, and blocks until an older one cannot be read.
+func (f *Field) CompactTo(ctx context.Context, revision int64) error {
+	return f.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		_, err := client.Compact(ctx, revision, clientv3.WithCompactPhysical())
+		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // the answer to an earlier attempt was lost
+			_, err = client.Get(ctx, "history", clientv3.WithRev(revision-1))
+		}
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			return nil
+		case err == nil:
+			return fmt.Errorf("revision %d can still be read", revision-1)
+		}
+		return err
+	})
+}
+
+// Queue returns the keys in the range of an election, the oldest first, and etcd's revision.
+func (f *Field) Queue(ctx context.Context, election string) (kvs []*mvccpb.KeyValue, revision int64, err error) {
+	begin, end := keys.Range(election)
+	err = f.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		resp, err := client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		if err == nil {
+			kvs, revision = resp.Kvs, resp.Header.Revision
+		}
+		return err
+	})
+	return kvs, revision, err
 }
 
 // Leftovers returns the keys of elections, and all leases of the cluster. It blocks until there are

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -40,6 +41,7 @@ func open(t *testing.T, members int) *Field {
 }
 
 func TestCutIsProven(t *testing.T) {
+	t.Parallel()
 	f, ctx := open(t, 3), within(t, time.Minute)
 	require.Same(t, f.Each[0], f.Client())
 	require.NoError(t, f.Cut(ctx, etcdtest.BothWays, 0))
@@ -54,22 +56,43 @@ func TestCutIsProven(t *testing.T) {
 // A partition without effect, a member that answers although it should not, and one that does not
 // answer although it should, are found.
 func TestNoEffectIsFound(t *testing.T) {
+	t.Parallel()
 	f := open(t, 1)
 	require.ErrorIs(t, f.Cut(within(t, 200*time.Millisecond), etcdtest.BothWays, 0), ErrNoEffect)
 	require.Same(t, f.All, f.Client(), "it is cut off from all others")
-	require.ErrorIs(t, Answers(within(t, 3*time.Second), f.All, false, 900*time.Millisecond), ErrNoEffect)
+	require.ErrorIs(t, Answers(within(t, 1500*time.Millisecond), f.All, false, 900*time.Millisecond), ErrNoEffect)
 	require.NoError(t, f.Member(0).Stop())
 	require.ErrorIs(t, Answers(within(t, 200*time.Millisecond), f.All, true, 100*time.Millisecond), ErrNoEffect)
-	require.ErrorIs(t, f.Delete(within(t, 200*time.Millisecond), "key", 2), ErrNoEffect)
+	err := f.Delete(within(t, 200*time.Millisecond), "key", 2)
+	require.ErrorIs(t, err, ErrNoEffect)
+	require.ErrorIs(t, err, ErrNoMember)
 	require.NoError(t, f.Member(0).Cont())
 }
 
-func TestDeleteIsOfOneLife(t *testing.T) {
+func TestOperations(t *testing.T) {
+	t.Parallel()
 	f, ctx := open(t, 1), within(t, time.Minute)
 	put, err := f.All.Put(ctx, "key", "")
 	require.NoError(t, err)
 	require.NoError(t, f.Delete(ctx, "key", put.Header.Revision-1), "that one is gone")
-	require.ErrorIs(t, f.Gone(ctx, "key", put.Header.Revision), ErrNoEffect)
+	require.Error(t, gone(ctx, f.All, "key", put.Header.Revision))
 	require.NoError(t, f.Delete(ctx, "key", put.Header.Revision))
-	require.NoError(t, f.Gone(ctx, "key", put.Header.Revision))
+	require.NoError(t, gone(ctx, f.All, "key", put.Header.Revision))
+
+	granted, err := f.All.Grant(ctx, 600)
+	require.NoError(t, err)
+	put, err = f.All.Put(ctx, "jobs/1", "", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	kvs, revision, err := f.Queue(ctx, "jobs")
+	require.NoError(t, err)
+	require.Equal(t, put.Header.Revision, revision)
+	require.Len(t, kvs, 1)
+	for range 2 { // again, as if the answer had been lost
+		require.NoError(t, f.Revoke(ctx, int64(granted.ID), "jobs/1", revision))
+		require.NoError(t, f.CompactTo(ctx, revision))
+	}
+	require.Error(t, etcdtest.Err(f.All.Get(ctx, "jobs/1", clientv3.WithRev(revision-1))))
+	kvs, _, err = f.Queue(ctx, "jobs")
+	require.NoError(t, err)
+	require.Empty(t, kvs)
 }

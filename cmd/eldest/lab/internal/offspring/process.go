@@ -165,19 +165,6 @@ func Alive(pid int) (bool, error) {
 	return err == nil && !strings.Contains(string(stat), ") Z "), err
 }
 
-// Code returns the exit code of an error of Wait, -1 after a signal.
-func Code(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	default:
-		return -1
-	}
-}
-
 // Env removes the variables that would make a child process use another etcd, or credentials that
 // this etcd does not have.
 func Env(env []string) []string {

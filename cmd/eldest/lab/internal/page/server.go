@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
@@ -24,15 +22,13 @@ const DefaultListen = "127.0.0.1:0"
 
 // Config describes a server.
 type Config struct {
-	// Source is what is shown. It is required.
+	// Source is what is shown.
 	Source feed.Source
-	// Listen is PORT, on the loopback address, or HOST:PORT; port 0 is a free one. "" means
-	// DefaultListen.
-	Listen string
-	// Listener, if it is set, is used instead of Listen. The server closes it.
+	// Listener is where it is served. The server closes it.
 	Listener net.Listener
-	// Token is the token of the address; "" means a random one.
-	Token string
+	// Listen is the address of the listener as the user has named it: its host may be a name. It may be
+	// empty.
+	Listen string
 }
 
 // Server serves the page. Its methods may be called concurrently.
@@ -49,18 +45,8 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-// New listens, and serves nothing yet. The caller calls Serve or Close.
+// New serves nothing yet. The caller calls Serve or Close.
 func New(cfg Config) (*Server, error) {
-	if cfg.Source == nil {
-		return nil, errors.New("page: Config.Source is nil")
-	}
-	if cfg.Listener == nil {
-		listener, err := httpstatus.Listen(cmp.Or(cfg.Listen, DefaultListen))
-		if err != nil {
-			return nil, fmt.Errorf("listening on %q: %w", cfg.Listen, err)
-		}
-		cfg.Listener = listener
-	}
 	address, err := netip.ParseAddrPort(cfg.Listener.Addr().String())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("page: not a TCP listener: %w", err), cfg.Listener.Close())
@@ -68,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 	host, _, _ := net.SplitHostPort(cfg.Listen) // a name; the listener has the address of it
 	return &Server{
 		source: cfg.Source, listener: cfg.Listener,
-		gate: gate{address: address, name: host, token: cmp.Or(cfg.Token, newToken())},
+		gate: gate{address: address, name: host, token: newToken()},
 	}, nil
 }
 

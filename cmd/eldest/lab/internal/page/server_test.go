@@ -23,10 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const (
-	secret   = "0123456789abcdef0123456789abcdef"
-	patience = 30 * time.Second
-)
+const patience = 30 * time.Second
 
 // fake is a source.
 type fake struct {
@@ -74,26 +71,33 @@ func (f *fake) Play(_ context.Context, s feed.Scenario) error {
 // site is a server that serves a fake.
 type site struct {
 	*fake
-	t    *testing.T
-	host string
+	t           *testing.T
+	host, token string
 	// client has no cookies of its own, and follows no redirect.
 	client *http.Client
 	// end ends the server, and waits for it.
 	end func() error
 }
 
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return l
+}
+
 func serve(t *testing.T) *site {
 	t.Helper()
 	f := &fake{log: feed.NewLog()}
-	server, err := New(Config{Source: f, Token: secret})
+	server, err := New(Config{Source: f, Listener: listen(t)})
 	require.NoError(t, err)
 	require.True(t, server.Loopback())
-	address, query, _ := strings.Cut(server.Address(), "/?")
-	require.Equal(t, "token="+secret, query)
+	address, token, _ := strings.Cut(server.Address(), "/?token=")
+	require.Len(t, token, 32, "128 bits")
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx) }()
-	s := &site{fake: f, t: t, host: strings.TrimPrefix(address, "http://")}
+	s := &site{fake: f, t: t, host: strings.TrimPrefix(address, "http://"), token: token}
 	s.end = sync.OnceValue(func() error {
 		cancel()
 		select {
@@ -115,7 +119,7 @@ func serve(t *testing.T) *site {
 // cookie is the cookie of the page.
 func (s *site) cookie() *http.Cookie {
 	_, port, _ := net.SplitHostPort(s.host)
-	return &http.Cookie{Name: "eldest-lab-" + port, Value: secret}
+	return &http.Cookie{Name: "eldest-lab-" + port, Value: s.token}
 }
 
 // send sends a request, with the cookie; change changes it before.
@@ -162,11 +166,12 @@ func withoutCookie(r *http.Request) { r.Header.Del("Cookie") }
 
 func TestTokenIsNeeded(t *testing.T) {
 	s := serve(t)
-	for _, path := range []string{"/", "/info", "/events", "/done", "/assets/index.html", "/no-such-page", "/?token=", "/?token=" + secret[1:], "/info?token=" + secret} {
+	require.NotEqual(t, s.token, serve(t).token)
+	for _, path := range []string{"/", "/info", "/events", "/done", "/assets/index.html", "/no-such-page", "/?token=", "/?token=" + s.token[1:], "/info?token=" + s.token} {
 		got, text := s.ask(http.MethodGet, path, "", withoutCookie)
 		require.Equal(t, http.StatusForbidden, got.code, path)
 		require.Contains(t, text, "has printed")
-		require.NotContains(t, text, secret)
+		require.NotContains(t, text, s.token)
 	}
 	for _, path := range []string{"/do", "/play"} {
 		got, _ := s.ask(http.MethodPost, path, "{}", withoutCookie)
@@ -178,13 +183,13 @@ func TestTokenIsNeeded(t *testing.T) {
 	})
 	require.Equal(t, http.StatusForbidden, got.code)
 
-	got, _ = s.ask(http.MethodGet, "/?token="+secret, "", withoutCookie)
+	got, _ = s.ask(http.MethodGet, "/?token="+s.token, "", withoutCookie)
 	require.Equal(t, http.StatusSeeOther, got.code)
 	require.Equal(t, "/", got.header.Get("Location"), "the address bar shows no token")
 	cookies := got.cookies
 	require.Len(t, cookies, 1)
 	require.Equal(t, s.cookie().Name, cookies[0].Name)
-	require.Equal(t, secret, cookies[0].Value)
+	require.Equal(t, s.token, cookies[0].Value)
 	require.Equal(t, "/", cookies[0].Path)
 	require.True(t, cookies[0].HttpOnly)
 	require.Equal(t, http.SameSiteStrictMode, cookies[0].SameSite)
@@ -194,12 +199,6 @@ func TestTokenIsNeeded(t *testing.T) {
 	code, _ = s.get("/no-such-page")
 	require.Equal(t, http.StatusNotFound, code)
 	require.Empty(t, s.acts)
-}
-
-// A random token has 128 bits, and no two are equal.
-func TestRandomToken(t *testing.T) {
-	require.Len(t, newToken(), 32)
-	require.NotEqual(t, newToken(), newToken())
 }
 
 func TestOtherHostsAreRefused(t *testing.T) {
@@ -217,7 +216,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 	} {
 		got, _ := s.ask(http.MethodGet, "/info", "", func(r *http.Request) { r.Host = host })
 		require.Equal(t, want, got.code, host)
-		got, _ = s.ask(http.MethodGet, "/?token="+secret, "", func(r *http.Request) { r.Host = host })
+		got, _ = s.ask(http.MethodGet, "/?token="+s.token, "", func(r *http.Request) { r.Host = host })
 		require.Equal(t, want != http.StatusOK, got.code == http.StatusMisdirectedRequest, host)
 	}
 }
@@ -374,16 +373,9 @@ func TestEverythingEndsWithTheServer(t *testing.T) {
 	require.Error(t, err, "nothing listens any more")
 }
 
-func TestNewRefuses(t *testing.T) {
-	_, err := New(Config{})
-	require.ErrorContains(t, err, "Source")
-	f := &fake{log: feed.NewLog()}
-	_, err = New(Config{Source: f, Listen: "127.0.0.1:x"})
-	require.ErrorContains(t, err, "no port")
-	taken, err := New(Config{Source: f})
+func TestClose(t *testing.T) {
+	server, err := New(Config{Listener: listen(t)})
 	require.NoError(t, err)
-	_, err = New(Config{Source: f, Listen: taken.gate.host()})
-	require.ErrorContains(t, err, "in use")
-	require.NoError(t, taken.Close())
-	require.NoError(t, taken.Close(), "a second time does nothing")
+	require.NoError(t, server.Close())
+	require.NoError(t, server.Close(), "a second time does nothing")
 }

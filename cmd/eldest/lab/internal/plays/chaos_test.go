@@ -69,10 +69,10 @@ func TestChaosHolds(t *testing.T) {
 }
 
 // A violation is found, and the command reports it.
-func TestChaosFindsADefect(t *testing.T) {
+func TestChaosFindsAMissingRule(t *testing.T) {
 	t.Parallel()
 	p, text := series(t, "chaos", "--seed", "3", "--rounds", "2", "--faults", "revoke", "--participants", "3",
-		"--participant-defect", "overstay", "--json")
+		"--without-rule", "deadline", "--json")
 	v := readVerdict(t, text)
 	require.Equal(t, 1, p.exit())
 	require.Positive(t, v.ByInvariant["leading"])

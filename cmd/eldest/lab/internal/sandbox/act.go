@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 )
 
 // effectTime bounds how long an action may take.
@@ -124,7 +125,7 @@ func (t *task) carryOut(ctx context.Context, e *era) error {
 		}
 	}
 	if asking[t.a.Do] && t.in.members.running() == 0 {
-		return feed.Refused("%w: restart one", errNoMember)
+		return feed.Refused("%w: restart one", inject.ErrNoMember)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, effectTime, errTooLong)
 	defer cancel()

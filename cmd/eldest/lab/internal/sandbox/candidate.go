@@ -2,9 +2,7 @@ package sandbox
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,16 +39,11 @@ type candidate struct {
 
 // process is one process of a participant.
 type process struct {
-	*offspring.Process
-	stdin io.Writer
-	up    chan struct{} // closed when it has reported that it is up
-	gone  chan struct{} // closed when it has ended, and the participant's state says so
-	// expected means that the sandbox ends it; then is the participant's life after that, if not
-	// feed.Dead. The participant's mutex guards both.
-	expected bool
-	then     feed.Life
-	// leaving means that it was asked to leave: if it is killed before it has, it is dead nevertheless.
-	leaving bool
+	*participant.Process
+	gone chan struct{} // closed when it has ended, and the participant's state says so
+	// then is the participant's life after its end, if the sandbox ends it; "" if not. If it fails, the
+	// participant is dead nevertheless. The participant's mutex guards it.
+	then feed.Life
 }
 
 func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
@@ -98,7 +91,7 @@ func (c *candidate) shown() {
 func (c *candidate) config() participant.Config {
 	cfg := participant.Config{
 		Who: c.name, Contender: contender.Eldest, Election: c.in.cfg.Election, TTL: c.in.cfg.TTL, Data: c.in.dataKey(),
-		Calm: calm, Phases: true, Transfers: true, Rule: c.state.Rule,
+		Calm: calm, Without: c.state.Rule,
 	}
 	for _, t := range c.taps {
 		cfg.Endpoints = append(cfg.Endpoints, t.Endpoint())
@@ -118,16 +111,12 @@ func (c *candidate) config() participant.Config {
 
 // launch starts a process, whose life is feed.Starting. It does not wait until the process is up.
 func (c *candidate) launch() (*process, error) {
-	cmd := c.in.cfg.Participant()
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{stdin: stdin, up: make(chan struct{}), gone: make(chan struct{})}
+	p := &process{gone: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// What is called for the process needs the mutex, and so comes after this.
-	p.Process, err = c.in.field.Spawner.Launch(cmd, func(line []byte) { c.read(p, line) }, func(of *offspring.Process) { c.exited(p, of) })
+	var err error
+	p.Process, err = participant.Launch(c.in.field.Spawner, c.in.cfg.Executable, c.config(), c.read, func(of *offspring.Process) { c.exited(p, of) })
 	if err != nil {
 		c.state.Life = feed.Dead
 		c.shown()
@@ -137,8 +126,6 @@ func (c *candidate) launch() (*process, error) {
 	c.state.Lives++
 	c.state.Pid, c.state.KeeperPid = p.Pid(), 0
 	c.shown()
-	// If the process has ended, nobody reads this, and exited reports why.
-	_ = json.NewEncoder(stdin).Encode(c.config())
 	return p, nil
 }
 
@@ -146,12 +133,12 @@ func (c *candidate) launch() (*process, error) {
 func (c *candidate) exited(p *process, of *offspring.Process) {
 	code, complaint := of.Result()
 	c.mu.Lock()
-	unexpected := !p.expected
-	if p.leaving && code != 0 {
+	unexpected := p.then == ""
+	if unexpected || code != 0 {
 		p.then = feed.Dead
 	}
 	if c.proc == p && c.state.Life != feed.Left {
-		c.state.Life, c.state.Pid, c.state.KeeperPid = cmp.Or(p.then, feed.Dead), 0, 0
+		c.state.Life, c.state.Pid, c.state.KeeperPid = p.then, 0, 0
 		c.shown()
 	}
 	c.mu.Unlock()
@@ -162,11 +149,7 @@ func (c *candidate) exited(p *process, of *offspring.Process) {
 }
 
 // read handles a line that a process has written.
-func (c *candidate) read(p *process, text []byte) {
-	var l participant.Line
-	if json.Unmarshal(text, &l) != nil {
-		return // a killed process may leave half a line
-	}
+func (c *candidate) read(l participant.Line) {
 	switch {
 	case l.Up:
 		c.mu.Lock()
@@ -179,7 +162,6 @@ func (c *candidate) read(p *process, text []byte) {
 		}
 		c.shown()
 		c.mu.Unlock()
-		close(p.up)
 	case l.Phase != "":
 		c.in.log.Add(feed.Event{Type: feed.Report, Who: c.name, Report: &feed.ParticipantNews{Kind: "phase", Text: l.Phase}})
 	case l.Event != nil:
@@ -217,14 +199,6 @@ func (c *candidate) report(e oracle.Event) {
 		c.ended++
 		c.mu.Unlock()
 	}
-}
-
-// order sends an order to a process.
-func (c *candidate) order(p *process, do string) error {
-	if err := json.NewEncoder(p.stdin).Encode(participant.Order{Do: do}); err != nil {
-		return fmt.Errorf("send an order to %s: %w", c.name, err)
-	}
-	return nil
 }
 
 // keeper returns the process ID of its newest keeper; 0 if it has had none, or that has ended.

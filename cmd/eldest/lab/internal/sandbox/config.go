@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"time"
 
@@ -35,67 +34,39 @@ const (
 	electionTimeout = 500 * time.Millisecond
 )
 
-// Config configures a sandbox. Participant is required.
+// Config configures a sandbox. All fields but Election and Member are required.
 type Config struct {
-	// Members is 1, 3 or 5; 0 means DefaultMembers.
+	// Members is 1, 3 or 5.
 	Members int
-	// TTL is the TTL of the participants' leases, in whole seconds; 0 means DefaultTTL.
+	// TTL is the TTL of the participants' leases, in whole seconds, MinTTL to MaxTTL.
 	TTL time.Duration
 	// Election is the name of the election; "" means DefaultElection.
 	Election string
-	// Start are the participants at the beginning; nil means three of Eldest.
+	// Start are the participants at the beginning.
 	Start []feed.Kind
 	// Version is the version of the command, for Info.
 	Version string
 
-	// Participant makes the command of a participant, whose process calls participant.Run. Its main
-	// must call keeper.Serve with connect.Kept.
-	Participant func() *exec.Cmd
+	// Executable is the program of the participants: see participant.Launch.
+	Executable string
 	// Member is the command line of a member of etcd, to which the member's flags are appended; nil
 	// means etcdtest's.
 	Member []string
 }
 
-func (c Config) withDefaults() Config {
-	if c.Members == 0 {
-		c.Members = DefaultMembers
-	}
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
-	if c.Election == "" {
-		c.Election = DefaultElection
-	}
-	if c.Start == nil {
-		c.Start = []feed.Kind{feed.Eldest, feed.Eldest, feed.Eldest}
-	}
-	return c
-}
-
 // Check returns the error that Open would return before it starts anything. The error wraps
 // ErrInvalid.
 func (c Config) Check() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
-	}
-	c = c.withDefaults()
 	switch {
-	case c.Participant == nil:
-		return bad("no command for participants")
 	case !slices.Contains([]int{1, 3, 5}, c.Members):
-		return bad("%d members: want 1, 3 or 5", c.Members)
+		return fmt.Errorf("%w: --members %d: want 1, 3 or 5", ErrInvalid, c.Members)
 	case c.TTL < MinTTL || c.TTL > MaxTTL || c.TTL%time.Second != 0:
-		return bad("a TTL of %v: want whole seconds, %v to %v", c.TTL, MinTTL, MaxTTL)
-	case len(c.Start) > MostParticipants:
-		return bad("%d participants: want %d at most", len(c.Start), MostParticipants)
-	}
-	for _, kind := range c.Start {
-		if !slices.Contains(feed.Kinds, kind) {
-			return bad("unknown kind of participant %q", kind)
-		}
+		return fmt.Errorf("%w: --ttl %v: want whole seconds, %v to %v", ErrInvalid, c.TTL, MinTTL, MaxTTL)
+	case c.Election == "":
+		return nil
 	}
 	if err := keys.Check(c.Election); err != nil {
-		return bad("%w", err)
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }

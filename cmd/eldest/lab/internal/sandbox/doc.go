@@ -2,7 +2,7 @@
 // participants that are processes, and everything that can be done to them. It implements
 // feed.Source.
 //
-//	s, err := sandbox.Open(ctx, sandbox.Config{Participant: ..., Member: ...})
+//	s, err := sandbox.Open(ctx, sandbox.Config{Members: 3, Executable: ..., ...})
 //	if err != nil { ... }
 //	defer s.Close()
 //	err = s.Do(ctx, feed.Action{Do: feed.Kill, On: "p1"})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -15,15 +16,15 @@ import (
 // release of the answer. Two of Eldest are not, because it counts from the moment before it asked.
 func TestTwoLeadersByHand(t *testing.T) {
 	t.Parallel()
-	// Long, so that a busy machine can do its part between a renewal and its expiry.
-	const ttl = 10 * time.Second
+	// Long enough for a busy machine to do its part between a renewal and its expiry.
+	const ttl = 6 * time.Second
 	t.Run(string(feed.Eldest), func(t *testing.T) {
 		t.Parallel()
 		s := open(t, ttl)
 		require.False(t, s.twoLead(feed.Eldest))
-		second := s.newest(reported("p2", "sure"))
-		s.eventually(0, "p2 goes on leading", func(e feed.Event) bool {
-			return reported("p2", "sure")(e) && e.AtMS > second.AtMS+500
+		second := s.Newest(feedtest.Reported("p2", "sure"))
+		s.Await(0, "p2 goes on leading", func(e feed.Event) bool {
+			return feedtest.Reported("p2", "sure")(e) && e.AtMS > second.AtMS+500
 		})
 	})
 	t.Run(string(feed.Concurrency), func(t *testing.T) {
@@ -40,20 +41,16 @@ func TestTwoLeadersByHand(t *testing.T) {
 func (s *stage) twoLead(kind feed.Kind) bool {
 	s.t.Helper()
 	require.NoError(s.t, s.Play(s.ctx, feed.Scenario{Steps: []feed.Step{{Action: feed.Action{Do: feed.Add, Kind: kind}}}}))
-	since := s.newest(func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Play }).Seq
-	token := s.eventually(since, "p1 is sure that it leads", reported("p1", "sure")).Report.Token
+	since := s.Newest(func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Play }).Seq
+	token := s.Await(since, "p1 is sure that it leads", feedtest.Reported("p1", "sure")).Report.Token
 	s.do(feed.Action{Do: feed.Add, Kind: kind})
 	s.queued("p1", "p2")
 
 	const ask, answer = "LeaseKeepAlive request", "LeaseKeepAlive answer"
 	s.do(feed.Action{Do: feed.Breakpoint, On: "p1", Breakpoints: []string{ask, answer}})
 	isHeld := func() bool {
-		_, ok := s.find(since, func(e feed.Event) bool {
-			if e.Type != feed.Held || e.Who != "p1" {
-				return false
-			}
-			sent, ok := s.find(since, func(old feed.Event) bool { return old.Type == feed.Sent && old.Message.ID == e.Message.ID })
-			return ok && sent.Message.Kind == "answer"
+		_, ok := s.Find(since, func(e feed.Event) bool {
+			return e.Type == feed.Held && e.Who == "p1" && s.Sent(e.Message.ID).Message.Kind == "answer"
 		})
 		return ok
 	}
@@ -65,19 +62,19 @@ func (s *stage) twoLead(kind feed.Kind) bool {
 		return isHeld()
 	}, "an answer to a renewal is held")
 	etcdtest.Eventually(s.t, func() bool {
-		for _, p := range s.places() {
-			if p.Who == "p1" && p.LeftMS > 6000 {
+		for _, p := range s.Places("") {
+			if p.Who == "p1" && p.LeftMS > 3500 {
 				return false
 			}
 		}
 		return true
-	}, "the lease of p1 has 6 s left")
+	}, "the lease of p1 has 3.5 s left")
 	if err := s.Do(s.ctx, feed.Action{Do: feed.Release, On: "p1", Match: answer}); kind == feed.Concurrency {
 		require.NoError(s.t, err)
 	}
 
-	second := s.eventually(since, "p2 is sure that it leads", reported("p2", "sure"))
-	decisive := s.eventually(since, "p1 is sure as well, or not any more", func(e feed.Event) bool {
+	second := s.Await(since, "p2 is sure that it leads", feedtest.Reported("p2", "sure"))
+	decisive := s.Await(since, "p1 is sure as well, or not any more", func(e feed.Event) bool {
 		if e.Type != feed.Report || e.Who != "p1" || e.Report.Token != token {
 			return false
 		}
@@ -93,19 +90,19 @@ func TestPlay(t *testing.T) {
 	// The reports of each participant, in their order.
 	story := func(since int64) map[string][]string {
 		told := map[string][]string{}
-		for _, e := range s.events() {
-			if e.Seq > since && reported(e.Who, "joined", "won", "ended")(e) {
+		for _, e := range s.All() {
+			if e.Seq > since && feedtest.Reported(e.Who, "joined", "won", "ended")(e) {
 				told[e.Who] = append(told[e.Who], e.Report.Kind)
 			}
 		}
 		return told
 	}
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Eldest})
-	s.eventually(0, "p1 leads", reported("p1", "won"))
+	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Eldest})
 	s.queued("p1", "p2")
 	s.do(feed.Action{Do: feed.Resign, On: "p1"})
-	s.eventually(0, "p2 leads", reported("p2", "won"))
+	s.Await(0, "p2 leads", feedtest.Reported("p2", "won"))
 	s.queued("p2", "p1")
 	s.do(feed.Action{Do: feed.Breakpoint, On: "p2", Breakpoints: []string{"Txn request"}})
 	s.do(feed.Action{Do: feed.Drop, On: "p2", Match: "Txn request"})
@@ -125,15 +122,13 @@ func TestPlay(t *testing.T) {
 	}
 
 	s.do(feed.Action{Do: feed.MemberStop, Member: 2}) // is healed
-	pid := s.participant("p2").Pid
+	pid := s.Participant("p2").Pid
 	require.NoError(t, s.Play(s.ctx, done))
 	require.False(t, alive(pid))
-	begin := s.newest(func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Play })
+	begin := s.Newest(func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Play })
 	require.Empty(t, begin.Error)
-	s.eventually(begin.Seq, "an empty queue", func(e feed.Event) bool { return e.Type == feed.Queue && len(e.Queue.Places) == 0 })
-	s.eventually(begin.Seq, "the members", func(e feed.Event) bool { return e.Type == feed.Members })
-	s.eventually(begin.Seq, "the last step", func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Unhold })
-	for _, e := range s.events() {
+	s.Await(begin.Seq, "the last step", func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Unhold })
+	for _, e := range s.All() {
 		require.False(t, e.Seq > begin.Seq && e.Type == feed.Acted && e.Error != "", "%+v: %s", e.Action, e.Error)
 	}
 	s.queued("p2", "p1")
@@ -145,7 +140,7 @@ func TestPlay(t *testing.T) {
 	require.NoError(t, s.Play(s.ctx, slow))
 	s.do(feed.Action{Do: feed.Reset})
 	require.Empty(t, s.Done().Steps)
-	require.Equal(t, feed.Left, s.participant("p1").Life)
+	require.Equal(t, feed.Left, s.Participant("p1").Life)
 	s.queued()
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Concurrency})
 	s.queued("p1")
@@ -160,10 +155,10 @@ func TestClose(t *testing.T) {
 	s.do(feed.Action{Do: feed.Cut, On: "p3"})
 	s.do(feed.Action{Do: feed.Stop, On: "p1"})
 	s.do(feed.Action{Do: feed.MemberStop, Member: 0})
-	keeper := s.participant("p1").KeeperPid
+	keeper := s.Participant("p1").KeeperPid
 	pids := []int{keeper}
 	for _, who := range s.order() {
-		pids = append(pids, s.participant(who).Pid)
+		pids = append(pids, s.Participant(who).Pid)
 	}
 	waits := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Release, On: "p2", Match: "Txn end"}) })
 	require.NoError(t, s.Close())

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keeper"
 )
@@ -21,25 +21,17 @@ import (
 // longTTL is for tests in which no lease is to expire, however busy the machine is.
 const longTTL = 30 * time.Second
 
-// roleWord, as the first argument, makes this test binary a participant.
-const roleWord = "sandbox-participant"
-
 func TestMain(m *testing.M) {
-	keeper.Serve(connect.Kept) // some participants have a keeper, which also runs this binary
-	if len(os.Args) > 1 && os.Args[1] == roleWord {
-		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
-			_, _ = os.Stderr.WriteString(err.Error() + "\n")
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	etcdtest.Parallel(4)
+	keeper.Serve(connect.Kept) // some participants have a keeper
+	participant.Serve()
+	etcdtest.Parallel(6)
 	goleak.VerifyTestMain(m)
 }
 
 // stage is a sandbox, and what its log has.
 type stage struct {
 	*Sandbox
+	feedtest.Feed
 	t   *testing.T
 	ctx context.Context
 }
@@ -49,11 +41,11 @@ func open(t *testing.T, ttl time.Duration, start ...feed.Kind) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
-	cfg := Config{TTL: ttl, Start: append([]feed.Kind{}, start...), Participant: func() *exec.Cmd { return exec.Command(os.Args[0], roleWord) }}
+	cfg := Config{Members: 3, TTL: ttl, Start: append([]feed.Kind{}, start...), Executable: os.Args[0]}
 	sandbox, err := Open(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
-	s := &stage{sandbox, t, ctx}
+	s := &stage{sandbox, feedtest.Feed{T: t, Of: sandbox.Log()}, t, ctx}
 	t.Cleanup(s.explain)
 	return s
 }
@@ -76,7 +68,7 @@ func (s *stage) explain() {
 	if !s.t.Failed() {
 		return
 	}
-	for _, e := range s.events() {
+	for _, e := range s.All() {
 		switch e.Type {
 		case feed.Acted:
 			s.t.Logf("%10.1f %+v %s", e.AtMS, *e.Action, e.Error)
@@ -93,79 +85,15 @@ func (s *stage) explain() {
 	}
 }
 
-// events returns all events so far, without the newest ones if there are too many.
-func (s *stage) events() []feed.Event {
-	s.t.Helper()
-	all, err := s.Log().After(s.ctx, 0, feed.Capacity)
-	require.NoError(s.t, err)
-	return all
-}
-
-// seq returns the number of the newest event.
-func (s *stage) seq() int64 {
-	all := s.events()
-	return all[len(all)-1].Seq
-}
-
-// find returns the first event after since for which is returns true.
-func (s *stage) find(since int64, is func(feed.Event) bool) (feed.Event, bool) {
-	all := s.events()
-	i := slices.IndexFunc(all, func(e feed.Event) bool { return e.Seq > since && is(e) })
-	if i < 0 {
-		return feed.Event{}, false
-	}
-	return all[i], true
-}
-
-// eventually waits for an event after since.
-func (s *stage) eventually(since int64, what string, is func(feed.Event) bool) (found feed.Event) {
-	s.t.Helper()
-	etcdtest.Eventually(s.t, func() (ok bool) { found, ok = s.find(since, is); return ok }, "%s", what)
-	return found
-}
-
-// reported matches a report of a participant.
-func reported(who string, kinds ...string) func(feed.Event) bool {
-	return func(e feed.Event) bool {
-		return e.Type == feed.Report && e.Who == who && slices.Contains(kinds, e.Report.Kind)
-	}
-}
-
 // do does an action, which must succeed.
 func (s *stage) do(a feed.Action) {
 	s.t.Helper()
 	require.NoError(s.t, s.Do(s.ctx, a), "%+v", a)
 }
 
-// newest returns the newest event for which is returns true; the zero Event if there is none.
-func (s *stage) newest(is func(feed.Event) bool) feed.Event {
-	for _, e := range slices.Backward(s.events()) {
-		if is(e) {
-			return e
-		}
-	}
-	return feed.Event{}
-}
-
-// participant returns the newest state of a participant.
-func (s *stage) participant(who string) feed.ParticipantState {
-	s.t.Helper()
-	e := s.newest(func(e feed.Event) bool { return e.Type == feed.Participant && e.Who == who })
-	require.NotNil(s.t, e.Participant, who)
-	return *e.Participant
-}
-
-// places returns the newest queue.
-func (s *stage) places() []feed.PlaceState {
-	if e := s.newest(func(e feed.Event) bool { return e.Type == feed.Queue }); e.Queue != nil {
-		return e.Queue.Places
-	}
-	return nil
-}
-
 // order returns the participants in the queue, the oldest first.
 func (s *stage) order() (names []string) {
-	for _, p := range s.places() {
+	for _, p := range s.Places("") {
 		names = append(names, p.Who)
 	}
 	return names
@@ -187,7 +115,7 @@ func (s *stage) among(want ...string) {
 // place returns a participant's place in the queue.
 func (s *stage) place(who string) feed.PlaceState {
 	s.t.Helper()
-	places := s.places()
+	places := s.Places("")
 	i := slices.IndexFunc(places, func(p feed.PlaceState) bool { return p.Who == who })
 	require.GreaterOrEqual(s.t, i, 0, who)
 	return places[i]

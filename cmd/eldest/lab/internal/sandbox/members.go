@@ -105,19 +105,8 @@ func (m *members) set(i int, state feed.MemberState) {
 	defer m.mu.Unlock()
 	if m.states[i] != state {
 		m.states[i] = state
-		m.shown()
+		m.in.log.Add(feed.Event{Type: feed.Members, Members: slices.Clone(m.states)})
 	}
-}
-
-// shown adds all states to the log. The caller holds the mutex.
-func (m *members) shown() {
-	m.in.log.Add(feed.Event{Type: feed.Members, Members: slices.Clone(m.states)})
-}
-
-func (m *members) showAgain() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.shown()
 }
 
 // before notes whether an action stops a member.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 )
 
 // network changes the settings of a participant's network. Their effect is immediate: the gate is in
@@ -77,16 +78,16 @@ func (t *task) decide(ctx context.Context, pass bool) error {
 		waiting, cancel := context.WithTimeoutCause(ctx, matchTime, errNoneHeld)
 		defer cancel()
 		var dead time.Time // since when its participant is
-		err := await(waiting, "a message is held", func() bool {
+		err := inject.Until(waiting, "a message is held", func(context.Context) (bool, error) {
 			h = t.c.gate.decide(fits, pass)
 			if h != nil || !t.c.over() {
 				dead = time.Time{}
-				return h != nil
+				return h != nil, nil
 			}
 			if dead.IsZero() {
 				dead = time.Now()
 			}
-			return time.Since(dead) > lateTime
+			return time.Since(dead) > lateTime, nil
 		})
 		switch {
 		case err == nil && h == nil:

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/transfer"
@@ -19,7 +17,7 @@ import (
 // keysOf returns the participant's keys, the oldest first: a process that was killed may have left
 // one. Without a participant it is the action's key.
 func (t *task) keysOf(ctx context.Context) (found []*mvccpb.KeyValue, err error) {
-	kvs, _, err := t.in.list(ctx)
+	kvs, _, err := t.in.field.Queue(ctx, t.in.cfg.Election)
 	if err != nil {
 		return nil, err
 	}
@@ -81,25 +79,12 @@ func (t *task) revokeLease(ctx context.Context) error {
 	if kv.Lease == 0 {
 		return feed.Refused("%s is not bound to a lease", kv.Key)
 	}
-	err = t.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
-		if _, err := client.Revoke(ctx, clientv3.LeaseID(kv.Lease)); err != nil && !isGone(err) {
-			return err
-		}
-		return nil
-	})
-	if err == nil {
-		err = t.in.field.Gone(ctx, string(kv.Key), kv.CreateRevision)
-	}
-	if err != nil {
+	if err := t.in.field.Revoke(ctx, kv.Lease, string(kv.Key), kv.CreateRevision); err != nil {
 		return fmt.Errorf("revoke the lease %x: %w", kv.Lease, err)
 	}
 	t.in.queue.look()
 	return nil
 }
-
-// isGone reports whether etcd answers that a lease does not exist: an earlier attempt, whose answer
-// was lost, may have revoked it.
-func isGone(err error) bool { return errors.Is(err, rpctypes.ErrLeaseNotFound) }
 
 const (
 	// patience is how long a candidate may take to answer a request to requeue or to drain.
@@ -127,26 +112,9 @@ func (t *task) transfer(ctx context.Context) error {
 
 // compact is seen by a read at a revision that was compacted, which fails.
 func (t *task) compact(ctx context.Context) error {
-	return t.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
-		resp, err := client.Get(ctx, t.in.dataKey(), clientv3.WithCountOnly())
-		if err != nil {
-			return err
-		}
-		now := resp.Header.Revision
-		if now < 2 {
-			return nil // nothing was written yet
-		}
-		if _, err := client.Compact(ctx, now, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-			return err
-		}
-		_, err = client.Get(ctx, t.in.dataKey(), clientv3.WithRev(now-1))
-		switch {
-		case errors.Is(err, rpctypes.ErrCompacted):
-			return nil
-		case err == nil:
-			return fmt.Errorf("revision %d can still be read", now-1)
-		default:
-			return err
-		}
-	})
+	_, now, err := t.in.field.Queue(ctx, t.in.cfg.Election)
+	if err != nil || now < 2 { // nothing was written yet
+		return err
+	}
+	return t.in.field.CompactTo(ctx, now)
 }

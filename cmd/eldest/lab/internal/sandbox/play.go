@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
@@ -15,10 +17,14 @@ import (
 // Done implements feed.Source. Only the first mostSteps actions are in it, and none that could not be
 // played again.
 func (s *Sandbox) Done() feed.Scenario {
+	return s.present().scenario()
+}
+
+// present returns the present era.
+func (s *Sandbox) present() *era {
 	s.mu.Lock()
-	e := s.era
-	s.mu.Unlock()
-	return e.scenario()
+	defer s.mu.Unlock()
+	return s.era
 }
 
 // Play implements feed.Source. It blocks until everything that was there has ended.
@@ -59,9 +65,7 @@ func (s *Sandbox) begin(ctx context.Context, steps []feed.Step) error {
 	s.era, s.candidates, s.named = e, map[string]*candidate{}, 0
 	s.mu.Unlock()
 	s.acted(e.begin, feed.Action{Do: feed.Play}, err)
-	s.members.showAgain()
-	s.queue.showAgain()
-	s.observer.showAgain()
+	s.queue.look()
 	if err != nil {
 		return err
 	}
@@ -79,16 +83,16 @@ func (s *Sandbox) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := inject.Answers(ctx, s.field.All, true, attempt); err != nil {
+	if err := inject.Answers(ctx, s.field.All, true, time.Second); err != nil {
 		return fmt.Errorf("etcd does not answer although all its members run: %w", err)
 	}
-	return s.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+	return s.field.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
 		leases, err := client.Leases(ctx)
 		if err != nil {
 			return err
 		}
 		for _, l := range leases.Leases {
-			if _, err := client.Revoke(ctx, l.ID); err != nil && !isGone(err) {
+			if _, err := client.Revoke(ctx, l.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 				return err
 			}
 		}

@@ -8,20 +8,9 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
-
-// await blocks until something was seen, or ctx ends.
-func await(ctx context.Context, what string, seen func() bool) error {
-	for !seen() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("it was not seen that %s: %w", what, context.Cause(ctx))
-		}
-	}
-	return nil
-}
 
 // refusal says what to do with a participant whose life does not fit. The caller holds the mutex.
 func (c *candidate) refusal() error {
@@ -74,7 +63,7 @@ func (c *candidate) start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
 	select {
-	case <-p.up:
+	case <-p.Up:
 		return nil
 	case <-p.gone:
 		_, complaint := p.Result()
@@ -86,14 +75,11 @@ func (c *candidate) start(ctx context.Context) error {
 
 // quit has a process leave the election and end. If it does not end before ctx does, it is killed.
 func (c *candidate) quit(ctx context.Context, p *process) error {
-	_ = c.order(p, participant.DoQuit) // an error means that it has ended
+	_ = p.Order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended
 	select {
 	case <-p.gone:
 		return nil
 	case <-ctx.Done():
-		c.mu.Lock()
-		p.leaving = false
-		c.mu.Unlock()
 		p.End()
 		return fmt.Errorf("%s did not leave in time, and was killed: %w", c.name, context.Cause(ctx))
 	}
@@ -104,12 +90,17 @@ func (c *candidate) end() {
 	c.mu.Lock()
 	p := c.proc
 	if p != nil {
-		p.expected, p.then, p.leaving = true, feed.Left, false
+		p.then = feed.Left
 	}
 	c.mu.Unlock()
 	if p != nil {
 		p.End()
 	}
+	c.left()
+}
+
+// left makes a participant one that has left.
+func (c *candidate) left() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state.Life != feed.Left {
@@ -150,7 +141,7 @@ func (t *task) setRule(ctx context.Context) error {
 	case !appliesTo(t.a.Rule, kind):
 		err = feed.Refused("%s is of the kind %s, from which the rule %q cannot be taken out", c.name, kind, t.a.Rule)
 	case life == feed.Running:
-		p.expected = true
+		p.then = feed.Dead
 	case life != feed.Dead:
 		err = c.refusal()
 	}
@@ -181,10 +172,8 @@ func (t *task) leave(ctx context.Context) error {
 	var err error
 	switch life {
 	case feed.Running:
-		p.expected, p.then, p.leaving = true, feed.Left, true
+		p.then = feed.Left
 	case feed.Dead:
-		c.state.Life = feed.Left
-		c.shown()
 	default:
 		err = c.refusal()
 	}
@@ -198,6 +187,7 @@ func (t *task) leave(ctx context.Context) error {
 			return fmt.Errorf("%s ended before it had left: restart it, or let it leave again", c.name)
 		}
 	}
+	c.left()
 	c.disconnect()
 	return err
 }
@@ -217,7 +207,7 @@ func (t *task) kill(context.Context) error {
 	case c.state.Life == feed.Dead || c.state.Life == feed.Left || p == nil:
 		err = c.refusal()
 	default:
-		p.expected = true
+		p.then = feed.Dead
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -239,10 +229,10 @@ func (t *task) resign(ctx context.Context) error {
 		return c.ended
 	}
 	before := ended()
-	if err := c.order(p, participant.DoResign); err != nil {
+	if err := p.Order(participant.Order{Do: participant.DoResign}); err != nil {
 		return err
 	}
-	err = await(ctx, c.name+" has resigned", func() bool { return p.isGone() || ended() > before })
+	err = inject.Until(ctx, c.name+" has resigned", func(context.Context) (bool, error) { return p.isGone() || ended() > before, nil })
 	if err == nil && ended() == before {
 		return fmt.Errorf("%s ended meanwhile: restart it", c.name)
 	}
@@ -298,8 +288,8 @@ func (t *task) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return await(ctx, c.name+" continues", func() bool {
+	return inject.Until(ctx, c.name+" continues", func(context.Context) (bool, error) {
 		stopped, err := etcdtest.Stopped(p.Pid())
-		return err != nil || !stopped // an error: it has ended meanwhile
+		return err != nil || !stopped, nil //nolint:nilerr // an error: it has ended meanwhile
 	})
 }

@@ -36,7 +36,6 @@ type queue struct {
 
 	mu   sync.Mutex
 	seen map[int64]renewed // of leases: their last renewal that a wiretap has seen
-	turn int               // counts the calls of showAgain
 
 	// Only follow uses these.
 	asked time.Time
@@ -64,21 +63,6 @@ func (q *queue) look() {
 	}
 }
 
-// showAgain makes follow add the state to the log, although it may not have changed. What was read
-// before the call is not shown any more.
-func (q *queue) showAgain() {
-	q.mu.Lock()
-	q.turn++
-	q.mu.Unlock()
-	q.look()
-}
-
-func (q *queue) present() (turn int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.turn
-}
-
 // renewal notes that a lease was granted or renewed, if a message says so.
 func (q *queue) renewal(m wiretap.Message) {
 	r, lease := renewed{at: time.Now()}, int64(0)
@@ -101,18 +85,17 @@ func (q *queue) renewal(m wiretap.Message) {
 	}
 }
 
-// follow looks until ctx ends, and adds what has changed to the log.
+// follow looks until ctx ends, and adds what has changed to the log, but nothing of an earlier era.
 func (q *queue) follow(ctx context.Context) {
 	var last feed.QueueState
 	var shown time.Time
-	shownIn := -1 // a turn
 	for {
-		turn := q.present()
-		if state, ok := q.read(ctx); ok && turn == q.present() {
+		era := q.in.present()
+		if state, ok := q.read(ctx); ok && era == q.in.present() {
 			passes := len(state.Places) > 0 && time.Since(shown) >= leasePause
-			if turn != shownIn || passes || !slices.EqualFunc(last.Places, state.Places, same) {
+			if shown.IsZero() || passes || !slices.EqualFunc(last.Places, state.Places, same) {
 				q.in.log.Add(feed.Event{Type: feed.Queue, Queue: &state})
-				last, shown, shownIn = state, time.Now(), turn
+				last, shown = state, time.Now()
 			}
 		}
 		select {
@@ -139,11 +122,11 @@ func same(a, b feed.PlaceState) bool {
 func (q *queue) read(ctx context.Context) (state feed.QueueState, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	kvs, revision, err := q.in.list(ctx)
+	election := q.in.cfg.Election
+	kvs, revision, err := q.in.field.Queue(ctx, election)
 	if err != nil {
 		return state, false
 	}
-	election := q.in.cfg.Election
 	state = feed.QueueState{Election: election, Revision: revision, Places: []feed.PlaceState{}}
 	q.askFor(ctx, kvs)
 	for _, kv := range kvs {
@@ -176,7 +159,7 @@ func (q *queue) askFor(ctx context.Context, kvs []*mvccpb.KeyValue) {
 			q.left[kv.Lease] = remaining{left: -1}
 			continue
 		}
-		err := q.in.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
+		err := q.in.field.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
 			resp, err := client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
 			if err == nil {
 				q.left[kv.Lease] = remaining{time.Duration(resp.TTL) * time.Second, time.Duration(resp.GrantedTTL) * time.Second}
@@ -213,16 +196,3 @@ func (q *queue) times(lease int64) (left, granted float64) {
 
 // tolerance is by how much the time of a renewal may differ between etcd and a wiretap.
 const tolerance = 100 * time.Millisecond
-
-// list reads the election's range, in the order of the create revisions.
-func (s *Sandbox) list(ctx context.Context) (kvs []*mvccpb.KeyValue, revision int64, err error) {
-	begin, end := keys.Range(s.cfg.Election)
-	err = s.ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
-		resp, err := client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-		if err == nil {
-			kvs, revision = resp.Kvs, resp.Header.Revision
-		}
-		return err
-	})
-	return kvs, revision, err
-}

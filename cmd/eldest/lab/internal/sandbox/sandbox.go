@@ -1,19 +1,18 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // Sandbox is a cluster, its participants, and what was seen of them. Made by Open, ended by Close.
@@ -24,7 +23,6 @@ type Sandbox struct {
 	log      *feed.Log
 	queue    *queue
 	members  *members
-	observer *observer
 	messages atomic.Int64 // so far
 
 	// work are the goroutines that look at etcd, until end is called.
@@ -49,7 +47,8 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{cfg: cfg.withDefaults(), log: feed.NewLog(), candidates: map[string]*candidate{}}
+	cfg.Election = cmp.Or(cfg.Election, DefaultElection)
+	s := &Sandbox{cfg: cfg, log: feed.NewLog(), candidates: map[string]*candidate{}}
 	var err error
 	s.field, err = inject.Open(ctx, etcdtest.Config{
 		Members: s.cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Dir: os.TempDir(), Command: s.cfg.Member, Died: s.problem,
@@ -61,12 +60,13 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	var life context.Context
 	life, s.end = context.WithCancel(context.Background())
 	s.queue, s.members = newQueue(s), newMembers(s)
-	if s.observer, err = newObserver(s); err != nil {
+	observer, err := observe.New(observe.Config{Election: s.cfg.Election, KV: s.field.All, Watcher: s.field.All})
+	if err != nil {
 		s.end()
 		return nil, errors.Join(err, s.field.Close())
 	}
 	s.work.Go(func() { s.queue.follow(life) })
-	s.work.Go(func() { s.observer.follow(life) })
+	s.work.Go(func() { s.observe(life, observer) })
 	for i := range s.cfg.Members {
 		s.work.Go(func() { s.members.follow(life, i) })
 	}
@@ -195,36 +195,4 @@ func (s *Sandbox) nextName() (string, error) {
 	}
 	s.named++
 	return participantName(s.named), nil
-}
-
-// attempt bounds one request to one member.
-const attempt = 700 * time.Millisecond
-
-var errNoMember = errors.New("no member of etcd runs")
-
-// ask calls f with the client of one running member after another, until it succeeds or ctx ends:
-// the members that an action has stopped are not asked.
-func (s *Sandbox) ask(ctx context.Context, f func(context.Context, *clientv3.Client) error) error {
-	last := errNoMember
-	for {
-		for i := range s.field.Size() {
-			if !s.field.Member(i).Running() {
-				continue
-			}
-			once, cancel := context.WithTimeout(ctx, attempt)
-			err := f(once, s.field.Each[i])
-			cancel()
-			if err == nil {
-				return nil
-			}
-			if last = err; ctx.Err() != nil {
-				break
-			}
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("etcd does not answer: %w: %w", context.Cause(ctx), last)
-		}
-	}
 }

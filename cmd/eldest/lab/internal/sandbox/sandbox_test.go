@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"math"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -26,19 +26,19 @@ func TestThreeParticipants(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return len(s.order()) == 3 }, "three are queued")
 	order := s.order()
 	require.ElementsMatch(t, []string{"p1", "p2", "p3"}, order)
-	leader := s.places()[0]
-	s.eventually(0, "the oldest has won", func(e feed.Event) bool {
-		return reported(order[0], "won")(e) && e.Report.Token == leader.Create && e.Report.Key == leader.Key
+	leader := s.Places("")[0]
+	s.Await(0, "the oldest has won", func(e feed.Event) bool {
+		return feedtest.Reported(order[0], "won")(e) && e.Report.Token == leader.Create && e.Report.Key == leader.Key
 	})
-	s.eventually(0, "it is sure", reported(order[0], "sure"))
-	s.eventually(0, "its write is acknowledged", reported(order[0], "acked"))
+	s.Await(0, "it is sure", feedtest.Reported(order[0], "sure"))
+	s.Await(0, "its write is acknowledged", feedtest.Reported(order[0], "acked"))
 	for i, who := range order {
 		phase := []string{"leading", "waiting", "waiting"}[i]
-		s.eventually(0, who+" is "+phase, func(e feed.Event) bool { return reported(who, "phase")(e) && e.Report.Text == phase })
-		s.eventually(0, who+" has its lease", func(e feed.Event) bool {
-			return reported(who, "joined")(e) && e.Report.Lease == s.place(who).Lease
+		s.Await(0, who+" is "+phase, func(e feed.Event) bool { return feedtest.Reported(who, "phase")(e) && e.Report.Text == phase })
+		s.Await(0, who+" has its lease", func(e feed.Event) bool {
+			return feedtest.Reported(who, "joined")(e) && e.Report.Lease == s.place(who).Lease
 		})
-		state := s.participant(who)
+		state := s.Participant(who)
 		require.Equal(t, feed.ParticipantState{Kind: feed.Eldest, Life: feed.Running, Lives: 1, Pid: state.Pid, TTLMS: 5000}, state)
 		require.Positive(t, state.Pid)
 		place := s.place(who)
@@ -47,29 +47,29 @@ func TestThreeParticipants(t *testing.T) {
 		require.GreaterOrEqual(t, place.Mod, place.Create)
 		require.False(t, place.Foreign)
 	}
-	s.eventually(0, "the time of a lease", func(e feed.Event) bool {
+	s.Await(0, "the time of a lease", func(e feed.Event) bool {
 		return e.Type == feed.Queue && len(e.Queue.Places) == 3 && e.Queue.Places[0].GrantedMS == 5000 && e.Queue.Places[0].LeftMS > 0 && e.Queue.Places[0].LeftMS <= 5000
 	})
-	s.eventually(0, "the observer", func(e feed.Event) bool {
+	s.Await(0, "the observer", func(e feed.Event) bool {
 		return e.Type == feed.Observer && e.Observer.State == "led" && e.Observer.Token == leader.Create && e.Observer.Value == order[0]
 	})
-	members := s.eventually(0, "a leader of etcd and two followers", func(e feed.Event) bool {
+	members := s.Await(0, "a leader of etcd and two followers", func(e feed.Event) bool {
 		return e.Type == feed.Members && len(e.Members) == 3 && slices.Equal(states(e), []string{feed.MemberFollows, feed.MemberFollows, feed.MemberLeads})
 	})
 	require.Positive(t, members.Members[0].RaftTerm)
 
-	sent := s.eventually(0, "its registration", func(e feed.Event) bool {
+	sent := s.Await(0, "its registration", func(e feed.Event) bool {
 		return e.Type == feed.Sent && e.Who == order[0] && e.Message.Method == "Txn" && e.Message.Kind == "request"
 	})
 	require.NotEmpty(t, sent.Message.Text)
 	require.Contains(t, string(sent.Message.Body), "success")
 	require.False(t, sent.Message.Renewal)
-	s.eventually(sent.Seq, "it has arrived", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == sent.Message.ID })
-	answer := s.eventually(sent.Seq, "its answer", func(e feed.Event) bool {
+	s.Await(sent.Seq, "it has arrived", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == sent.Message.ID })
+	answer := s.Await(sent.Seq, "its answer", func(e feed.Event) bool {
 		return e.Type == feed.Sent && e.Who == order[0] && e.Message.Call == sent.Message.Call && e.Message.Kind == "answer"
 	})
 	require.GreaterOrEqual(t, answer.Message.Revision, leader.Create)
-	renewal := s.eventually(0, "a renewal", func(e feed.Event) bool {
+	renewal := s.Await(0, "a renewal", func(e feed.Event) bool {
 		return e.Type == feed.Sent && e.Message.Method == "LeaseKeepAlive" && e.Message.Kind == "answer"
 	})
 	require.True(t, renewal.Message.Renewal)
@@ -78,7 +78,7 @@ func TestThreeParticipants(t *testing.T) {
 	require.Equal(t, "jobs", info.Election)
 	require.Len(t, info.Endpoints, 3)
 	require.True(t, info.Write)
-	for i, e := range s.events() {
+	for i, e := range s.All() {
 		require.EqualValues(t, i+1, e.Seq)
 		require.NotEqual(t, feed.Problem, e.Type, e.Error)
 	}
@@ -98,61 +98,61 @@ func TestProcesses(t *testing.T) {
 	t.Parallel()
 	// p4's lease expires once, and no other one before that on a busy machine.
 	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Herd, feed.Keeper, feed.Heartbeats)
-	require.True(t, alive(s.participant("p3").KeeperPid))
-	require.EqualValues(t, 1000, s.participant("p4").HeartbeatMS)
+	require.True(t, alive(s.Participant("p3").KeeperPid))
+	require.EqualValues(t, 1000, s.Participant("p4").HeartbeatMS)
 
 	s.do(feed.Action{Do: feed.Resign, On: "p1"})
 	s.queued("p2", "p3", "p4", "p1")
-	s.eventually(0, "p2 leads", reported("p2", "won"))
+	s.Await(0, "p2 leads", feedtest.Reported("p2", "won"))
 	s.do(feed.Action{Do: feed.Resign, On: "p2"}) // the herd's, which needs a new session
 	s.queued("p3", "p4", "p1", "p2")
 	s.do(feed.Action{Do: feed.Leave, On: "p2"})
 	s.queued("p3", "p4", "p1")
-	require.Equal(t, feed.Left, s.participant("p2").Life)
+	require.Equal(t, feed.Left, s.Participant("p2").Life)
 
 	// The keeper revokes the lease of a process that was killed.
-	s.eventually(0, "p3 leads", reported("p3", "won"))
-	keeper := s.participant("p3").KeeperPid
+	s.Await(0, "p3 leads", feedtest.Reported("p3", "won"))
+	keeper := s.Participant("p3").KeeperPid
 	s.do(feed.Action{Do: feed.Kill, On: "p3"})
-	require.Equal(t, feed.Dead, s.participant("p3").Life)
+	require.Equal(t, feed.Dead, s.Participant("p3").Life)
 	s.queued("p4", "p1")
 	etcdtest.Eventually(t, func() bool { return !alive(keeper) }, "the keeper has ended")
 	s.do(feed.Action{Do: feed.Restart, On: "p3"})
 	s.queued("p4", "p1", "p3")
-	require.Equal(t, 2, s.participant("p3").Lives)
+	require.Equal(t, 2, s.Participant("p3").Lives)
 
 	// A leader with heartbeats that is stopped is suspended when it continues.
-	s.eventually(0, "p4 leads", reported("p4", "won"))
+	s.Await(0, "p4 leads", feedtest.Reported("p4", "won"))
 	s.do(feed.Action{Do: feed.Stop, On: "p4"})
-	require.Equal(t, feed.Stopped, s.participant("p4").Life)
-	stopped, err := etcdtest.Stopped(s.participant("p4").Pid)
+	require.Equal(t, feed.Stopped, s.Participant("p4").Life)
+	stopped, err := etcdtest.Stopped(s.Participant("p4").Pid)
 	require.NoError(t, err)
 	require.True(t, stopped)
 	s.among("p1", "p3") // p1 has no heartbeats, so p4's lease expires
-	since := s.seq()
+	since := s.Seq()
 	s.do(feed.Action{Do: feed.Continue, On: "p4"})
-	require.Equal(t, feed.Running, s.participant("p4").Life)
-	s.eventually(since, "p4 does not lead any more", reported("p4", "suspended", "ended"))
+	require.Equal(t, feed.Running, s.Participant("p4").Life)
+	s.Await(since, "p4 does not lead any more", feedtest.Reported("p4", "suspended", "ended"))
 	s.among("p1", "p3", "p4")
 
-	since = s.seq()
+	since = s.Seq()
 	s.do(feed.Action{Do: feed.SetRule, On: "p3", Rule: participant.Guard})
-	left := s.eventually(since, "p3 leaves", reported("p3", "leaving"))
-	joined := s.eventually(left.Seq, "p3 comes back", reported("p3", "joined"))
-	for _, e := range s.events() {
-		entering := reported("p3", "phase")(e) && e.Report.Text == "entering"
+	left := s.Await(since, "p3 leaves", feedtest.Reported("p3", "leaving"))
+	joined := s.Await(left.Seq, "p3 comes back", feedtest.Reported("p3", "joined"))
+	for _, e := range s.All() {
+		entering := feedtest.Reported("p3", "phase")(e) && e.Report.Text == "entering"
 		require.False(t, entering && e.Seq > left.Seq && e.Seq < joined.Seq, "it leaves, and does not enter")
 	}
 	s.among("p1", "p3", "p4")
-	require.Equal(t, participant.Guard, s.participant("p3").Rule)
+	require.Equal(t, participant.Guard, s.Participant("p3").Rule)
 	s.do(feed.Action{Do: feed.SetRule, On: "p3"})
-	require.Empty(t, s.participant("p3").Rule)
-	require.Equal(t, 4, s.participant("p3").Lives)
+	require.Empty(t, s.Participant("p3").Rule)
+	require.Equal(t, 4, s.Participant("p3").Lives)
 
 	// A process that ends by itself is reported.
-	require.NoError(t, syscall.Kill(s.participant("p3").Pid, syscall.SIGKILL))
-	s.eventually(0, "a problem", func(e feed.Event) bool { return e.Type == feed.Problem })
-	require.Equal(t, feed.Dead, s.participant("p3").Life)
+	require.NoError(t, syscall.Kill(s.Participant("p3").Pid, syscall.SIGKILL))
+	s.Await(0, "a problem", func(e feed.Event) bool { return e.Type == feed.Problem })
+	require.Equal(t, feed.Dead, s.Participant("p3").Life)
 }
 
 // Each action on the network of a participant has its effect.
@@ -160,89 +160,68 @@ func TestNetwork(t *testing.T) {
 	t.Parallel()
 	// p1's lease expires once, and not before that on a busy machine.
 	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Eldest)
-	s.eventually(0, "p1 leads, and has written", reported("p1", "acked"))
-	of := func(who string, t feed.Type, kind string) func(feed.Event) bool {
-		return func(e feed.Event) bool {
-			if e.Type != t || e.Who != who {
-				return false
-			}
-			sent, ok := s.find(0, func(old feed.Event) bool { return old.Type == feed.Sent && old.Message.ID == e.Message.ID })
-			return ok && (kind == "" || sent.Message.Kind == kind)
-		}
-	}
-
-	since := s.seq()
+	s.Await(0, "p1 leads, and has written", feedtest.Reported("p1", "acked"))
+	since := s.Seq()
 	s.do(feed.Action{Do: feed.LoseReply, On: "p1"})
-	require.True(t, s.participant("p1").LoseReply)
-	s.eventually(since, "the reply to a write is lost", of("p1", feed.Lost, "answer"))
-	s.eventually(since, "the outcome is unclear", reported("p1", "unclear"))
-	require.False(t, s.participant("p1").LoseReply)
+	require.True(t, s.Participant("p1").LoseReply)
+	s.Message(since, feed.Lost, "p1", "answer") // to a write
+	s.Await(since, "the outcome is unclear", feedtest.Reported("p1", "unclear"))
+	require.False(t, s.Participant("p1").LoseReply)
 
-	since = s.seq()
+	since = s.Seq()
 	s.do(feed.Action{Do: feed.Delay, On: "p2", MS: 100})
-	late := s.eventually(since, "a message is sent", func(e feed.Event) bool {
+	late := s.Await(since, "a message is sent", func(e feed.Event) bool {
 		return e.Type == feed.Sent && e.Who == "p2" && e.Message.Kind == "request"
 	})
-	arrived := s.eventually(late.Seq, "it arrives", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == late.Message.ID })
+	arrived := s.Await(late.Seq, "it arrives", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == late.Message.ID })
 	require.GreaterOrEqual(t, arrived.AtMS-late.AtMS, 99.0)
 	s.do(feed.Action{Do: feed.Heal, On: "p2"})
-	require.Zero(t, s.participant("p2").DelayMS)
+	require.Zero(t, s.Participant("p2").DelayMS)
 
 	// A leader that is cut off stops before its successor leads.
-	since = s.seq()
+	since = s.Seq()
 	s.do(feed.Action{Do: feed.Cut, On: "p1", Way: replies})
-	require.Equal(t, replies, s.participant("p1").Cut)
-	s.eventually(since, "a reply is lost", of("p1", feed.Lost, "answer"))
-	s.eventually(since, "p1 stops leading", reported("p1", "not sure"))
-	won := s.eventually(since, "p2 leads", reported("p2", "won"))
-	require.Less(t, s.newest(reported("p1", "sure")).AtMS, won.AtMS)
+	require.Equal(t, replies, s.Participant("p1").Cut)
+	s.Message(since, feed.Lost, "p1", "answer")
+	s.Await(since, "p1 stops leading", feedtest.Reported("p1", "not sure"))
+	won := s.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
+	require.Less(t, s.Newest(feedtest.Reported("p1", "sure")).AtMS, won.AtMS)
 	s.do(feed.Action{Do: feed.Heal, On: "p1"})
 	s.queued("p2", "p1")
-	require.Empty(t, s.participant("p1").Cut)
+	require.Empty(t, s.Participant("p1").Cut)
 }
 
 // Messages are held, and released or dropped, by their ID or their kind.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
-	s.eventually(0, "p1 leads, and has written", reported("p1", "acked"))
-	held := func(since int64, who, kind string) int64 {
-		t.Helper()
-		e := s.eventually(since, kind+" is held", func(e feed.Event) bool {
-			if e.Type != feed.Held || e.Who != who {
-				return false
-			}
-			sent, ok := s.find(0, func(old feed.Event) bool { return old.Type == feed.Sent && old.Message.ID == e.Message.ID })
-			return ok && sent.Message.Method+" "+sent.Message.Kind == kind
-		})
-		return e.Message.ID
-	}
+	s.Await(0, "p1 leads, and has written", feedtest.Reported("p1", "acked"))
 	became := func(how feed.Type, id int64) {
 		t.Helper()
-		_, ok := s.find(0, func(e feed.Event) bool { return e.Type == how && e.Message.ID == id })
+		_, ok := s.Find(0, func(e feed.Event) bool { return e.Type == how && e.Message.ID == id })
 		require.True(t, ok, "%s %d", how, id)
 	}
-	since := s.seq()
+	since := s.Seq()
 	s.do(feed.Action{Do: feed.Breakpoint, On: "p1", Breakpoints: []string{"Txn request"}})
-	require.Equal(t, []string{"Txn request"}, s.participant("p1").Breakpoints)
-	id := held(since, "p1", "Txn request") // a write of the leader
+	require.Equal(t, []string{"Txn request"}, s.Participant("p1").Breakpoints)
+	id := s.Message(since, feed.Held, "p1", "Txn request").ID // a write of the leader
 	s.do(feed.Action{Do: feed.Release, Message: id})
 	became(feed.Delivered, id)
 	last := s.Done().Steps[len(s.Done().Steps)-1].Action
 	require.Equal(t, feed.Action{Do: feed.Release, On: "p1", Match: "Txn request"}, last)
 	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.Release, Message: id}), "is not held")
 
-	since = s.seq()
+	since = s.Seq()
 	s.do(feed.Action{Do: feed.Drop, On: "p1", Match: "Txn request"}) // it waits for one
-	s.eventually(since, "it is lost", func(e feed.Event) bool { return e.Type == feed.Lost && e.Who == "p1" })
+	s.Await(since, "it is lost", func(e feed.Event) bool { return e.Type == feed.Lost && e.Who == "p1" })
 
-	since = s.seq()
+	since = s.Seq()
 	s.do(feed.Action{Do: feed.Hold, On: "p1"})
-	require.True(t, s.participant("p1").Hold)
-	id = held(since, "p1", "Txn request")
+	require.True(t, s.Participant("p1").Hold)
+	id = s.Message(since, feed.Held, "p1", "Txn request").ID
 	s.do(feed.Action{Do: feed.Unhold, On: "p1"})
-	require.False(t, s.participant("p1").Hold)
-	s.eventually(since, "it is released", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == id })
+	require.False(t, s.Participant("p1").Hold)
+	s.Await(since, "it is released", func(e feed.Event) bool { return e.Type == feed.Delivered && e.Message.ID == id })
 }
 
 // What an operator does to keys and leases, and to the cluster.
@@ -252,16 +231,16 @@ func TestOperator(t *testing.T) {
 	s.do(feed.Action{Do: feed.DeleteKey, On: "p1"})
 	s.queued("p2", "p3", "p1")
 	// It campaigns with the lease that does not exist once or twice, and then with another one.
-	before, since := s.place("p3").Lease, s.seq()
+	before, since := s.place("p3").Lease, s.Seq()
 	s.do(feed.Action{Do: feed.RevokeLease, On: "p3"})
 	s.queued("p2", "p1", "p3")
 	require.NotEqual(t, before, s.place("p3").Lease)
-	tries := slices.DeleteFunc(s.events(), func(e feed.Event) bool { return e.Seq <= since || !reported("p3", "joined")(e) })
+	tries := slices.DeleteFunc(s.All(), func(e feed.Event) bool { return e.Seq <= since || !feedtest.Reported("p3", "joined")(e) })
 	require.LessOrEqual(t, len(tries), 3)
 
 	// Its request key is written a moment after its key.
 	etcdtest.Eventually(t, func() bool { return s.Do(s.ctx, feed.Action{Do: feed.Transfer, On: "p3"}) == nil }, "a transfer to p3")
-	s.eventually(0, "p3 leads", reported("p3", "won"))
+	s.Await(0, "p3 leads", feedtest.Reported("p3", "won"))
 	s.queued("p3", "p1", "p2")
 	err := s.Do(s.ctx, feed.Action{Do: feed.Transfer, On: "p3"})
 	require.ErrorIs(t, err, feed.ErrRefused)
@@ -283,7 +262,7 @@ func TestOperator(t *testing.T) {
 		t.Helper()
 		etcdtest.Eventually(t, func() bool {
 			var now []string
-			for _, m := range s.newest(func(e feed.Event) bool { return e.Type == feed.Members }).Members {
+			for _, m := range s.Members() {
 				now = append(now, m.State)
 			}
 			return slices.Equal(now, want)
@@ -300,7 +279,7 @@ func TestOperator(t *testing.T) {
 	s.do(feed.Action{Do: feed.MemberContinue, Member: 0})
 	s.do(feed.Action{Do: feed.MemberRestart, Member: 2})
 	etcdtest.Eventually(t, func() bool {
-		return slices.Equal(states(s.newest(func(e feed.Event) bool { return e.Type == feed.Members })), []string{feed.MemberFollows, feed.MemberFollows, feed.MemberLeads})
+		return slices.Equal(states(s.Newest(func(e feed.Event) bool { return e.Type == feed.Members })), []string{feed.MemberFollows, feed.MemberFollows, feed.MemberLeads})
 	}, "all members serve")
 	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.MemberContinue, Member: 2}), "only a stopped member")
 }
@@ -336,12 +315,12 @@ func TestRefused(t *testing.T) {
 		err := s.Do(s.ctx, a)
 		require.ErrorIs(t, err, feed.ErrRefused, want)
 		require.ErrorContains(t, err, want)
-		acted := s.newest(func(e feed.Event) bool { return e.Type == feed.Acted })
+		acted := s.Newest(feedtest.IsAction)
 		require.Equal(t, a.Do, acted.Action.Do)
 		require.Equal(t, err.Error(), acted.Error)
 	}
 	require.Len(t, s.Done().Steps, steps)
-	since := s.seq()
+	since := s.Seq()
 	for want, a := range map[string]feed.Action{
 		"play is not an action": {Do: feed.Play},
 		"33 breakpoints":        {Do: feed.Breakpoint, On: "p1", Breakpoints: make([]string, 33)},
@@ -351,7 +330,7 @@ func TestRefused(t *testing.T) {
 		require.ErrorIs(t, err, feed.ErrRefused, want)
 		require.ErrorContains(t, err, want)
 	}
-	_, logged := s.find(since, func(e feed.Event) bool { return e.Type == feed.Acted })
+	_, logged := s.Find(since, feedtest.IsAction)
 	require.False(t, logged, "the page begins anew at an event of play")
 
 	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Eldest}}
@@ -374,23 +353,23 @@ func TestRefused(t *testing.T) {
 		require.ErrorIs(t, err, feed.ErrRefused, want)
 		require.ErrorContains(t, err, want)
 	}
-	require.Equal(t, feed.Dead, s.participant("p1").Life, "nothing has begun")
+	require.Equal(t, feed.Dead, s.Participant("p1").Life, "nothing has begun")
 }
 
 // An action ends when the process that it is about does, and does not succeed then.
 func TestKilledMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := openQueue(t, longTTL, feed.Eldest)
-	s.eventually(0, "p1 leads", reported("p1", "won"))
+	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
 	s.do(feed.Action{Do: feed.Hold, On: "p1"})
-	since := s.seq()
+	since := s.Seq()
 	leaves := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Leave, On: "p1"}) })
-	s.eventually(since, "it is leaving", reported("p1", "leaving"))
+	s.Await(since, "it is leaving", feedtest.Reported("p1", "leaving"))
 	s.do(feed.Action{Do: feed.Kill, On: "p1"})
 	err := etcdtest.Take(t, leaves, "leave ends")
 	require.ErrorContains(t, err, "p1 ended before it had left")
 	require.NotErrorIs(t, err, feed.ErrRefused)
-	require.Equal(t, feed.Dead, s.participant("p1").Life)
+	require.Equal(t, feed.Dead, s.Participant("p1").Life)
 
 	// It cannot enter, and so it does not resign. Nothing tells when it has begun to.
 	for patience := 200 * time.Millisecond; ; patience *= 2 {
@@ -404,7 +383,7 @@ func TestKilledMeanwhile(t *testing.T) {
 	}
 	require.ErrorContains(t, err, "p1 ended meanwhile: restart it")
 	s.do(feed.Action{Do: feed.Leave, On: "p1"})
-	require.Equal(t, feed.Left, s.participant("p1").Life)
+	require.Equal(t, feed.Left, s.Participant("p1").Life)
 }
 
 // Without etcd, actions that need it are refused at once, and neither a beginning nor the end waits for
@@ -413,7 +392,7 @@ func TestWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	s := openQueue(t, longTTL, feed.Keeper)
 	killed := func() (keeper int) {
-		keeper = s.participant("p1").KeeperPid
+		keeper = s.Participant("p1").KeeperPid
 		for member := range 3 {
 			s.do(feed.Action{Do: feed.MemberKill, Member: member})
 		}
@@ -427,10 +406,11 @@ func TestWithoutEtcd(t *testing.T) {
 		require.ErrorContains(t, err, "no member of etcd runs: restart one")
 	}
 	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Keeper}}
+	since := s.Seq()
 	require.NoError(t, s.Play(s.ctx, feed.Scenario{Steps: []feed.Step{add}}), "the members serve again")
 	require.Less(t, time.Since(began), longTTL/2, "the keeper could revoke the lease")
 	require.False(t, alive(keeper))
-	s.queued("p1")
+	s.Await(since, "p1 leads", feedtest.Reported("p1", "won"))
 	keeper = killed()
 	require.True(t, alive(keeper))
 	began = time.Now()
@@ -462,22 +442,18 @@ func TestDoneCanBePlayed(t *testing.T) {
 
 func TestBrief(t *testing.T) {
 	require.NoError(t, brief(nil))
-	require.EqualError(t, brief(errNoMember), errNoMember.Error())
+	require.EqualError(t, brief(feed.ErrRefused), feed.ErrRefused.Error())
 	require.EqualError(t, brief(errors.New("m1 ended\n the log\nof\netcd")), "m1 ended: the log")
 }
 
 func TestInvalid(t *testing.T) {
-	fine := Config{Participant: func() *exec.Cmd { return nil }}
+	fine := Config{Members: 3, TTL: DefaultTTL}
 	require.NoError(t, fine.Check())
 	for name, change := range map[string]func(*Config){
-		"no command":      func(c *Config) { c.Participant = nil },
-		"two members":     func(c *Config) { c.Members = 2 },
-		"a short TTL":     func(c *Config) { c.TTL = time.Second },
-		"a long TTL":      func(c *Config) { c.TTL = time.Hour },
-		"half a second":   func(c *Config) { c.TTL = 2500 * time.Millisecond },
-		"a directory":     func(c *Config) { c.Election = "a/b" },
-		"an unknown kind": func(c *Config) { c.Start = []feed.Kind{"raft"} },
-		"too many":        func(c *Config) { c.Start = make([]feed.Kind, MostParticipants+1) },
+		"two members":   func(c *Config) { c.Members = 2 },
+		"a short TTL":   func(c *Config) { c.TTL = time.Second },
+		"half a second": func(c *Config) { c.TTL = 2500 * time.Millisecond },
+		"a directory":   func(c *Config) { c.Election = "a/b" },
 	} {
 		cfg := fine
 		change(&cfg)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -19,7 +21,8 @@ import (
 // Demo is the environment of a plan that is reported while it is carried out. Its methods are not
 // safe for concurrent use, except Tell and Note.
 type Demo struct {
-	*Env[Fact]
+	*inject.Field
+	History[Fact]
 	*teller
 	plan         Plan
 	participants map[string]*Participant // the newest of each name
@@ -70,6 +73,12 @@ func (d *Demo) Tell(f Fact) {
 	f.At = f.At.Round(0) // without a monotonic reading, as the times of other processes
 	d.Add(f)
 	d.tell(f, func() Line { return d.plan.Words(f) })
+}
+
+// Act reports that an action is about to be done to a participant, to its member, or to its key with the
+// token.
+func (d *Demo) Act(a Action, p *Participant, key string, token eldest.Token) {
+	d.Tell(Fact{Kind: Acted, Action: a, Participant: p.Name, Member: p.Member.Name, Key: key, Token: token})
 }
 
 // Note reports something that is not recorded in the history. Safe for concurrent use.
@@ -207,13 +216,13 @@ func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	defer cancel(nil)
 	starting, started := context.WithTimeout(ctx, startTimeout)
 	defer started()
-	env, err := Open[Fact](starting, etcdtest.Config{
+	field, err := inject.Open(starting, etcdtest.Config{
 		Members: cfg.Members, Heartbeat: Heartbeat, Election: Election, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
 	})
 	if err != nil {
 		return err
 	}
-	d := &Demo{Env: env, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
+	d := &Demo{Field: field, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
 	broken := plan.Perform(ctx, d)
 	// Later facts result from closing the demo.
 	facts := InOrder(d.Facts())

@@ -1,9 +1,8 @@
 // Package scenario runs a scripted plan on its own etcd cluster, with participants that are
 // processes.
 //
-//   - Env is the environment of every plan (demo, service, chaos, load): the cluster with its
-//     faults (package inject), the participants' processes, and the history of what they
-//     report and of the actions on them.
+//   - History has what the participants of a plan (demo, service, chaos) report, and the actions on
+//     them. The cluster with its faults, and the participants' processes, are those of package inject.
 //   - Demo is the environment of a plan that is reported while it is carried out: Step by Step,
 //     each Fact as a line of text or as a JSON object, with a summary of what was checked. Run
 //     does all of it, from the start of the cluster to the summary.

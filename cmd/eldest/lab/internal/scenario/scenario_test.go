@@ -38,7 +38,7 @@ func (words) Summary(_ []Fact, r Result) Summary {
 
 // demo is a demo without a cluster, whose output goes to out.
 func demo(out *bytes.Buffer, json, holds bool) *Demo {
-	return &Demo{Env: &Env[Fact]{}, teller: newTeller(Config{Out: out, JSON: json}, 5, nil), plan: words{holds}}
+	return &Demo{teller: newTeller(Config{Out: out, JSON: json}, 5, nil), plan: words{holds}}
 }
 
 // Reports of several processes arrive late and in any order, and are printed in the order of their times.
@@ -58,9 +58,9 @@ func TestText(t *testing.T) {
 			return broken
 		}
 		require.ErrorContains(t, d.Step(t.Context(), Step{"First", []string{"Look."}, step}), `"First": broken`)
-		d.mu.Lock() // a timer prints the rest
+		d.teller.mu.Lock() // a timer prints the rest
 		early := out.String()
-		d.mu.Unlock()
+		d.teller.mu.Unlock()
 		require.NotContains(t, early, "leads")
 		time.Sleep(SettleTime)
 		synctest.Wait()

@@ -56,9 +56,6 @@ const Election = "shop"
 // Listening means that the node takes calls at Address.
 const Listening scenario.Kind = "listening"
 
-// Status is that of package scenario, for packages that read the reports of nodes.
-const Status = scenario.Status
-
 // Probed means that a read through Member that requires a majority was OK or not.
 const Probed scenario.Kind = "probe"
 

@@ -288,3 +288,47 @@ func TestBadRunsAreCaught(t *testing.T) {
 		require.False(t, v.OK, v.Name)
 	}
 }
+
+// The texts of the facts, and of the calls that failed.
+func TestWords(t *testing.T) {
+	p := &plan{said: map[string]string{}}
+	x := fault(scenario.Suspend, func(x *evidence) {
+		x.facts = append(x.facts,
+			scenario.Fact{Kind: Listening, Participant: "n1", Address: "h:1", Member: "m1"},
+			scenario.Fact{Kind: scenario.Acted, Action: scenario.Start, Participant: "n1"},
+			scenario.Fact{Kind: Probed, Member: "m1"}, scenario.Fact{Kind: Probed, Member: "m1", OK: true},
+			scenario.Fact{Kind: scenario.Exited, Participant: "n1"}, scenario.Fact{Kind: scenario.Exited, Participant: "n1", Code: 1, Cause: "why"})
+	})
+	var told []string
+	tell := func(l scenario.Line) {
+		if l.Text != "" {
+			told = append(told, strings.TrimSpace(l.Who+" "+l.Text+" "+l.More))
+		}
+	}
+	for _, f := range x.facts {
+		tell(p.Words(f))
+	}
+	for _, err := range []error{nil, errors.New("what\x1b"), status.Error(codes.Unavailable, nobodyListens), status.Error(codes.FailedPrecondition, `eldest: election "shop": no`)} {
+		a := Attempt{Method: Put, Node: "n1"}
+		a.Ended(nil, err, false)
+		tell(a.line())
+	}
+	require.Equal(t, strings.TrimSpace(`
+n1 LEADS with token 2
+n2 follows , token 2
+demo sends SIGSTOP to n1, the leader,
+n1 neither leads nor follows:
+n2 LEADS with token 5
+n1 takes calls at h:1, reaches etcd through m1
+demo sent m1 a request that requires a majority: no answer
+demo sent m1 a request that requires a majority: it answers
+n1 ended its process with exit code 1: why
+client put through n1: Unknown, the outcome is unknown what
+client put through n1: no process listens at its port, nothing was sent
+client put through n1: FailedPrecondition, it was not applied no
+`), strings.Join(told, "\n"))
+	row, ok := x.row()
+	require.True(t, ok)
+	require.Contains(t, row.words(story.Style{}), "n1 was suspended   n2 led after")
+	require.Contains(t, row.words(story.Style{}), "calls:   6 done; writes:  0 refused,  3 open; reads:  0 failed; longest without an answer")
+}

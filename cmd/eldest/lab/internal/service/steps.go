@@ -33,14 +33,10 @@ func (p *plan) fault(action scenario.Action, do func(context.Context, *tenure) e
 			return err
 		}
 		if action != scenario.CutFollower {
-			p.act(action, leader)
+			p.Act(action, leader.Participant, leader.key, leader.token)
 		}
 		return do(ctx, leader)
 	}
-}
-
-func (p *plan) act(action scenario.Action, t *tenure) {
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: t.Name, Member: t.Member.Name, Key: t.key, Token: t.token})
 }
 
 // end ends the leader's process, waits for a successor, and starts the node again.
@@ -111,7 +107,7 @@ func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
 			follower = n
 		}
 	}
-	p.act(scenario.CutFollower, &tenure{follower, leader.token, leader.key})
+	p.Act(scenario.CutFollower, follower, leader.key, leader.token)
 	return p.cut(ctx, follower, func() error {
 		since, err := p.awaitNeither(ctx, follower.Name, leader.token)
 		if err != nil {
@@ -135,7 +131,7 @@ func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() err
 	if err != nil {
 		return err
 	}
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Mend, Participant: n.Name, Member: n.Member.Name})
+	p.Act(scenario.Mend, n, "", 0)
 	if err := p.Mend(n.Member.Index); err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ type call struct {
 	greedy bool
 	// late: the client may read the answer long after it has arrived.
 	late bool
-	// kind is the kind of call, route its route, node the node that it was connected to, "" if none.
-	kind, route, node string
-	begin, at         time.Time
+	// kind is the kind of call, node the node that it was connected to, "" if none.
+	kind, node string
+	begin, at  time.Time
 	// limit is how long it could have waited: until its deadline, or a node's maximum wait.
 	limit time.Duration
 	code  codes.Code

@@ -21,6 +21,7 @@ import (
 	grpcresolver "google.golang.org/grpc/resolver"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -29,16 +30,15 @@ import (
 
 // storm is one storm. mu guards everything that changes.
 type storm struct {
-	t         *testing.T
-	binary    string
-	ttl       time.Duration
-	seed      uint64
-	endpoints []string
-	etcd      *clientv3.Client
-	begin     time.Time
-	spawner   *offspring.Spawner
-	rng       *rand.Rand // of the faults
-	workers   int
+	t       *testing.T
+	binary  string
+	ttl     time.Duration
+	seed    uint64
+	field   *inject.Field
+	etcd    *clientv3.Client
+	begin   time.Time
+	rng     *rand.Rand // of the faults
+	workers int
 
 	faults  sync.WaitGroup // of faults in progress
 	clients sync.WaitGroup
@@ -55,25 +55,19 @@ type storm struct {
 }
 
 // newStorm starts etcd and the nodes, and returns when a node leads.
-func newStorm(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
+func newStorm(t *testing.T, ttl time.Duration, seed uint64) *storm {
 	t.Helper()
 	binary := build(t)
 	const election = 500 * time.Millisecond // etcd must keep its leader on a busy machine
 	starting, cancel := context.WithTimeout(context.Background(), 3*lifetime)
 	defer cancel()
-	cluster, err := etcdtest.New(starting, etcdtest.Config{Members: 3, Heartbeat: election / 10, Election: election})
+	field, err := inject.Open(starting, etcdtest.Config{Members: 3, Heartbeat: election / 10, Election: election})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
+	t.Cleanup(func() { require.NoError(t, field.Close()) })
 	s := &storm{
-		t: t, binary: binary, ttl: ttl, seed: seed, endpoints: cluster.Endpoints(), etcd: cluster.Client(t), spawner: offspring.NewSpawner(),
+		t: t, binary: binary, ttl: ttl, seed: seed, field: field, etcd: field.Cluster.Client(t),
 		rng: rand.New(rand.NewPCG(seed, 0)), begun: make(map[string]int), leaders: make(map[int64]string), effects: make(map[fault]int),
 	}
-	t.Cleanup(func() {
-		for _, p := range s.processes {
-			p.End()
-		}
-		s.spawner.Close()
-	})
 	for i := range nodes {
 		p := &serviceNode{name: fmt.Sprintf("n%d", i+1), address: "127.0.0.1:0"}
 		s.nodes = append(s.nodes, p)

@@ -112,21 +112,6 @@ func (s *storm) judgeEnough(lasted time.Duration) story.Verdict {
 	return story.Judge(enough, writes, problems, "a second: %s", strings.Join(rates, ", "))
 }
 
-// render formats the counts and the verdicts, with their problems.
-func render(counts []string, verdicts []story.Verdict) string {
-	for _, v := range verdicts {
-		mark := "ok    "
-		if !v.OK {
-			mark = "FAILED"
-		}
-		counts = append(counts, fmt.Sprintf("%s %s: %s", mark, v.Name, v.Detail))
-		for _, p := range v.Problems[:min(len(v.Problems), 20)] {
-			counts = append(counts, "         "+p)
-		}
-	}
-	return strings.Join(counts, "\n")
-}
-
 // plain removes from a text what differs from call to call.
 func plain(text string) string {
 	text = regexp.MustCompile(`127\.0\.0\.1:\d+`).ReplaceAllString(text, "ADDRESS")

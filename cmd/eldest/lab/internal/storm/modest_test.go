@@ -73,7 +73,7 @@ func (s *storm) work(ctx context.Context, r route, greedy bool, pause time.Durat
 
 func (w *worker) call(kind string) *call {
 	w.calls++
-	return &call{id: fmt.Sprintf("%d.%d", w.number, w.calls), greedy: w.greedy, kind: kind, route: w.name, node: w.node}
+	return &call{id: fmt.Sprintf("%d.%d", w.number, w.calls), greedy: w.greedy, kind: kind, node: w.node}
 }
 
 func (w *worker) patience() time.Duration { return patience[w.rng.IntN(len(patience))] }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
 )
@@ -100,7 +101,7 @@ func (s *storm) start(p *serviceNode, takeOver bool) {
 func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	args := []string{
 		"service", "node", service.Election, p.name, "--json", "--ttl", s.ttl.String(),
-		"--endpoints", strings.Join(s.endpoints, ","), "--listen", p.address,
+		"--endpoints", strings.Join(s.field.Endpoints(), ","), "--listen", p.address,
 	}
 	if takeOver {
 		args = append(args, "--take-over")
@@ -110,7 +111,7 @@ func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	p.life++
 	p.listens, p.dying, p.role = false, false, ""
 	life := p.life
-	process, err := s.spawner.Launch(exec.Command(s.binary, args...),
+	process, err := s.field.Spawner.Launch(exec.Command(s.binary, args...),
 		func(line []byte) { s.line(p, life, line) },
 		func(process *offspring.Process) { s.exited(p, life, process) })
 	if err == nil {
@@ -138,9 +139,9 @@ func (s *storm) line(p *serviceNode, life int, text []byte) {
 	case p.life != life:
 	case l.Event == string(service.Listening):
 		p.address, p.listens = l.Address, true
-	case l.Event == string(service.Status):
+	case l.Event == string(scenario.Status):
 		p.role, p.key, p.token = l.Role, l.Key, l.Token
-		if l.Role == "leading" {
+		if l.Role == scenario.Leading {
 			s.leaders[l.Token] = p.name
 		}
 	}
@@ -165,7 +166,7 @@ func (s *storm) exited(p *serviceNode, life int, process *offspring.Process) {
 // that does not lead. The caller holds mu.
 func (s *storm) leader() (leader *serviceNode) {
 	for _, p := range s.nodes {
-		if !p.busy && p.role == "leading" && (leader == nil || p.token > leader.token) {
+		if !p.busy && p.role == scenario.Leading && (leader == nil || p.token > leader.token) {
 			leader = p
 		}
 	}

@@ -17,8 +17,11 @@ import (
 var (
 	lasts = flag.Duration("storm.for", 0, "how long the storm lasts; 0: there is none, for it judges how many calls come through in a second")
 	seed  = flag.Uint64("storm.seed", 0, "what is drawn: faults, calls; 0: another one each time")
-	nodes = flag.Int("storm.nodes", 3, "how many nodes there are")
-	ttl   = flag.Duration("storm.ttl", 2*time.Second, "the time to live of the nodes' leases")
+)
+
+const (
+	nodes = 3
+	ttl   = 2 * time.Second // of their leases
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,11 +36,11 @@ func TestStorm(t *testing.T) {
 		draw = rand.Uint64N(1_000_000) + 1
 	}
 	t.Logf("seed %d", draw)
-	s := newStorm(t, *nodes, *ttl, draw)
+	s := newStorm(t, ttl, draw)
 	changes := s.run(*lasts, true)
 	lasted := time.Since(s.begin)
 	verdicts, counts := s.judge(lasted, true, changes)
-	t.Logf("after %v:\n%s", lasted.Round(time.Second), render(counts, verdicts))
+	t.Logf("after %v:\n%s", lasted.Round(time.Second), strings.Join(append(counts, story.Style{}.Verdicts(verdicts)...), "\n"))
 	for _, v := range story.Failed(verdicts) {
 		t.Errorf("seed %d: not so: %s", draw, v.Name)
 	}
@@ -46,10 +49,10 @@ func TestStorm(t *testing.T) {
 // A service breaks every guarantee, without any fault, and each violation is found.
 func TestStormNoticesWhatIsWrong(t *testing.T) {
 	t.Setenv(witness.Mutant, "1")
-	s := newStorm(t, *nodes, 15**ttl, 1) // so that no lease expires
+	s := newStorm(t, 15*ttl, 1) // so that no lease expires
 	changes := s.run(3*time.Second, false)
 	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
-	t.Log(render(counts, verdicts))
+	t.Log(strings.Join(append(counts, story.Style{}.Verdicts(verdicts)...), "\n"))
 	found := make(map[string]string)
 	for _, v := range verdicts {
 		found[v.Name] = strings.Join(v.Problems, "\n")

@@ -3,8 +3,6 @@ package participant
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -15,45 +13,6 @@ import (
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
 )
-
-// Rules that a participant can be configured not to follow, to show what they are for.
-const (
-	// Deadline is to stop being certain of a tenure at its deadline, without a message. It is the
-	// defect Overstay, except after a resignation.
-	Deadline = "deadline"
-	// Guard is to write only while the leader's key exists. It is the defect Unguarded.
-	Guard = "guard"
-	// Owner is to bind each key to the lease of its owner. It is the defect Linger.
-	Owner = "owner"
-	// Majority is to count a renewal only when a majority of etcd's members has confirmed it.
-	Majority = "majority"
-	// Clock is to have a clock that runs as fast as etcd's: it runs at half the speed instead.
-	Clock = "clock"
-)
-
-// Rules lists all rules.
-var Rules = []string{Deadline, Guard, Owner, Majority, Clock}
-
-// slow is the rate of a clock without the rule Clock.
-const slow = 0.5
-
-// without configures the participant not to follow a rule.
-func (p *participant) without(rule string) error {
-	switch rule {
-	case Deadline:
-		p.Defect = Overstay
-	case Guard:
-		p.Defect = Unguarded
-	case Owner:
-		p.Defect = Linger
-	case Clock:
-		p.clock.run(slow)
-	}
-	if rule != "" && !slices.Contains(Rules, rule) {
-		return fmt.Errorf("unknown rule %q", rule)
-	}
-	return nil
-}
 
 // A participant that people watch reports that it is certain of its tenure once in calmTold, and in
 // addition before and after a pause of calmSilence, and at the end.
@@ -92,7 +51,7 @@ func (p *participant) made(c *election.Candidate, s *lease.Session) {
 	if phases := p.phases; phases != nil {
 		p.serving.Go(func() { phases.follow(c, s) })
 	}
-	if p.Transfers {
+	if p.Calm > 0 {
 		p.serving.Go(func() {
 			// It ends with the session. An error before that means that it takes no part, which a
 			// transfer reports.

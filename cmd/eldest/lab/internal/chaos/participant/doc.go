@@ -31,11 +31,11 @@
 //
 // With Config.Calm a participant sends little, so that people can follow its messages: only the
 // protocol's, and one guarded write of the leader now and then. It reports that it is certain of its
-// tenure ten times a second. With Config.Phases it reports the phase of its candidate, with
-// Config.Transfers it takes part in transfers, and Config.Rule is a rule that it does not follow.
+// tenure ten times a second. A candidate of Eldest also reports its phase, and takes part in transfers.
 //
-// # Defects
+// # Rules
 //
-// The checks must be shown to find faults. A participant can be configured with a defect: to be
-// certain of a tenure that is over, for example, or to write without the guard.
+// The checks must be shown to find faults, and people want to see what a rule is for. So a participant
+// can be configured not to follow a rule: to be certain of a tenure that is over, for example, or to
+// write without the guard.
 package participant

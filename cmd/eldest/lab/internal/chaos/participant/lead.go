@@ -118,7 +118,7 @@ func (p *participant) write(t contender.Tenure, timeout time.Duration, over bool
 	do := t.Do
 	if over {
 		do = func(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) { return p.late(ctx, t, op) }
-		if p.Defect == Unguarded { // it waits until another candidate leads
+		if p.Without == Guard { // it waits until another candidate leads
 			timeout = 4 * p.TTL
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,21 +46,11 @@ type Config struct {
 	Keeper bool          `json:"keeper,omitempty"`
 	// Tight means that it has next to no margin; see tighten.
 	Tight bool `json:"tight,omitempty"`
-	// Defect is one of Defects, or empty.
-	Defect string `json:"defect,omitempty"`
-
-	// The fields below are for participants that people watch. The zero values are those of a chaos
-	// run.
-
-	// Calm, if it is not 0, makes it send little: see calm.go. It is the time between two writes of a
-	// leader.
+	// Without is one of Rules: it does not follow this rule. Empty: it follows all.
+	Without string `json:"without,omitempty"`
+	// Calm, if it is not 0, is for a participant that people watch: see calm.go. It is the time
+	// between two writes of a leader.
 	Calm time.Duration `json:"calm,omitempty"`
-	// Phases makes it report each change of its candidate's phase, if the contender is Eldest.
-	Phases bool `json:"phases,omitempty"`
-	// Transfers makes it take part in transfers of leadership, if the contender is Eldest.
-	Transfers bool `json:"transfers,omitempty"`
-	// Rule is one of Rules: it does not follow this rule. Empty: it follows all.
-	Rule string `json:"rule,omitempty"`
 }
 
 // Orders that a participant can receive.
@@ -127,12 +118,15 @@ func Run(in io.Reader, out io.Writer) error {
 	if err := orders.Decode(&p.Config); err != nil {
 		return fmt.Errorf("the participant's config: %w", err)
 	}
-	of, err := p.contender()
-	if err == nil {
-		err = p.without(p.Rule)
+	if p.Without != "" && !slices.Contains(Rules, p.Without) {
+		return fmt.Errorf("the participant's config: unknown rule %q", p.Without)
 	}
+	of, err := p.contender()
 	if err != nil {
 		return fmt.Errorf("the participant's config: %w", err)
+	}
+	if p.Without == Clock {
+		p.clock.run(slow)
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	defer p.end()
@@ -275,14 +269,14 @@ func (p *participant) contender() (contender.Contender, error) {
 		return of, err
 	}
 	ours.Lease = func(cfg *lease.Config) {
-		if p.Defect != Perfect {
+		if p.Without != GivenClock {
 			cfg.Clock = p.clock // else the machine's
 		}
 		cfg.Keeper, cfg.Heartbeat.Timeout = p.keeper, p.Beat
 		if p.Tight {
 			tighten(cfg)
 		}
-		if p.Rule == Majority {
+		if p.Without == Majority {
 			cfg.Majority = lease.Unconfirmed{}
 		}
 	}
@@ -293,7 +287,7 @@ func (p *participant) contender() (contender.Contender, error) {
 		cfg.Hooks.Evicted = func(e election.EvictedEvent) {
 			p.tell(oracle.Event{Kind: oracle.Evicted, Token: int64(e.Evicted.Token), Key: e.Evicted.Key})
 		}
-		if p.Phases {
+		if p.Calm > 0 {
 			p.phases = newPhases(p.showPhase)
 			cfg.Hooks.Registered, cfg.Hooks.Waiting = p.phases.registered, p.phases.waiting
 		}

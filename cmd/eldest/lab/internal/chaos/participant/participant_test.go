@@ -2,10 +2,13 @@ package participant
 
 import (
 	"bytes"
+	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -162,27 +165,24 @@ func TestPhases(t *testing.T) {
 	(*phases)(nil).intend(idle)
 }
 
-func TestRules(t *testing.T) {
-	for _, rule := range append([]string{""}, Rules...) {
-		p := &participant{clock: newClock()}
-		require.NoError(t, p.without(rule), rule)
-		require.Equal(t, rule == Deadline || rule == Guard || rule == Owner, p.Defect != "", rule)
-	}
-	require.Error(t, (&participant{}).without("gravity"))
+func TestUnknownRule(t *testing.T) {
+	require.ErrorContains(t, Run(strings.NewReader(`{"contender":"eldest","without":"gravity"}`), io.Discard), "gravity")
 }
 
 func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {
-	before := runtime.NumGoroutine()
-	require.Empty(t, goroutines(before))
-	end := make(chan struct{})
-	var some sync.WaitGroup
-	for range 3 { // three, as one that was about to end may be counted in before
-		some.Go(func() { <-end })
-	}
-	named := goroutines(before)
-	require.Len(t, named, 1)
-	require.Contains(t, named[0], "TestGoroutinesThatAreLeftAreNamed")
-	close(end)
-	some.Wait()
-	require.Empty(t, goroutines(before))
+	synctest.Test(t, func(t *testing.T) { // it waits for seconds
+		before := runtime.NumGoroutine()
+		require.Empty(t, goroutines(before))
+		end := make(chan struct{})
+		var some sync.WaitGroup
+		for range 3 { // three, as one that was about to end may be counted in before
+			some.Go(func() { <-end })
+		}
+		named := goroutines(before)
+		require.Len(t, named, 1)
+		require.Contains(t, named[0], "TestGoroutinesThatAreLeftAreNamed")
+		close(end)
+		some.Wait()
+		require.Empty(t, goroutines(before))
+	})
 }

@@ -2,7 +2,6 @@
 // changed. The timeline is drawn with each frame, the rest at most ten times a second.
 import { apply, newState } from './state.js';
 import { Clock, connect, get, post } from './feed.js';
-import { Frames } from './frames.js';
 import { setAttr, setData, setText, show } from './dom.js';
 import { describe, duration, terms } from './words.js';
 import { liveOverlap } from './headline.js';
@@ -26,8 +25,7 @@ const FADE_MS = 200; // as long as the transition of #said, or longer
 const INTRO = 'eldest-lab-intro';
 
 const state = newState();
-const frames = new Frames();
-window.eldest = { state, frames };
+window.eldest = { state }; // for tests
 
 const byID = (id) => document.getElementById(id);
 
@@ -294,7 +292,6 @@ function loop(app, parts) {
   let updated = 0;
   const frame = (at) => {
     requestAnimationFrame(frame);
-    frames.frame(at);
     app.lanes.frame(at);
     if (!app.urgent && at - updated < DOM_MS) return;
     updated = at;

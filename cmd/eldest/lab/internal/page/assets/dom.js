@@ -1,5 +1,6 @@
 // Building and changing elements. Every text is set as text: nothing that comes from etcd can become
 // markup.
+import { actions } from './words.js';
 
 // h makes an element. Attributes with false, null and undefined are left out; data is the dataset.
 export function h(name, attributes = {}, ...children) {
@@ -104,4 +105,9 @@ export function button(action, label, { name, tip, data = {}, kind = '' } = {}) 
   return h('button', {
     type: 'button', class: `button ${kind}`.trim(), 'aria-label': name, data: { action, tip, ...data },
   }, label);
+}
+
+// actionButton makes the small button of an action on something that has a name (words.js has the rest).
+export function actionButton(what, of, data, { label = actions[what].label, name = `${label}: ${of}`, kind = '', ...more } = {}) {
+  return button(what, label, { name, tip: actions[what].tip, data, kind: `small ${kind}`, ...more });
 }

@@ -27,9 +27,6 @@ export class Clock {
   }
 }
 
-// Refused is the error of a request that the server has answered with an error.
-export class Refused extends Error {}
-
 async function answerOf(response) {
   const text = await response.text();
   let body = null;
@@ -39,8 +36,8 @@ async function answerOf(response) {
     // It is not JSON: an error that the server gives as plain text.
   }
   if (response.ok && body !== null) return body;
-  if (response.ok) throw new Refused('the server answered with something else than JSON');
-  throw new Refused((body && body.error) || text.trim() || `the server answered with status ${response.status}`);
+  if (response.ok) throw new Error('the server answered with something else than JSON');
+  throw new Error((body && body.error) || text.trim() || `the server answered with status ${response.status}`);
 }
 
 async function request(path, options) {

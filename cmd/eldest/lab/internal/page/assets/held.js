@@ -1,7 +1,7 @@
 // The messages that wait in the page: each can be released or dropped, in any order, with the mouse
 // or with the keyboard (arrow keys, r and d).
-import { button, h, keyed, setAttr, setData, setText, show } from './dom.js';
-import { actions, duration } from './words.js';
+import { actionButton, h, keyed, setAttr, setData, setText, show } from './dom.js';
+import { duration } from './words.js';
 
 const MOST = 200; // rows
 const GONE_MS = 5_000; // how long a message is shown that its sender has given up
@@ -120,9 +120,7 @@ function create(m, state) {
     route: h('b', {}), what: h('span', { class: 'held-what' }), text: h('span', { class: 'row-text' }), since: h('span', { class: 'row-note number' }),
   };
   const choose = { type: 'button', class: 'row', data: { action: 'choose-message', message: m.id } };
-  const make = (what, kind) => button(what, actions[what].label, {
-    name: `${actions[what].label} message ${m.id} of ${m.who}`, tip: actions[what].tip, data, kind: `small ${kind}`,
-  });
+  const make = (what, kind) => actionButton(what, `message ${m.id} of ${m.who}`, data, { kind });
   const row = h('li', { class: 'held-row', tabindex: -1, data, 'aria-keyshortcuts': 'r d' },
     h('button', choose, el.route, el.what, el.since, el.text, asked !== '' && h('span', { class: 'row-text held-asked' }, `to: ${asked}`)),
     h('div', { class: 'buttons' }, make('release', 'primary'), make('drop', 'danger')));

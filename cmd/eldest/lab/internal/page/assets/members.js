@@ -1,6 +1,6 @@
 // The members of etcd: which one leads, and what can be done to them.
-import { button, h, keyed, setAttr, setData, setText, swap, term } from './dom.js';
-import { actions, memberStates, terms } from './words.js';
+import { actionButton, h, keyed, setAttr, setData, setText, swap, term } from './dom.js';
+import { memberStates, terms } from './words.js';
 
 const parts = new WeakMap();
 
@@ -24,13 +24,10 @@ function create({ member, index }, app) {
     revision: h('b', { class: 'number' }),
     term: h('b', { class: 'number' }),
   };
-  const make = (what, danger) => button(what, actions[what].label, {
-    name: `${actions[what].label}: member ${member.name}`, tip: actions[what].tip, data: { member: index },
-    kind: danger ? 'small danger' : 'small',
-  });
+  const make = (what, kind) => actionButton(what, `member ${member.name}`, { member: index }, { kind });
   if (app.info.mode === 'sandbox') {
     Object.assign(el, {
-      stop: make('member-stop'), go: make('member-continue'), kill: make('member-kill', true),
+      stop: make('member-stop'), go: make('member-continue'), kill: make('member-kill', 'danger'),
       restart: make('member-restart'), move: make('move-leader'),
     });
   }

@@ -1,6 +1,6 @@
 // A card for each participant: its state, the faults that are active, and what can be done to it. The
 // four main buttons are visible; the rest is below "More", and is made when that is opened first.
-import { button, h, keyed, setAttr, setData, setText, show, swap, term } from './dom.js';
+import { actionButton, h, keyed, setAttr, setData, setText, show, swap, term } from './dom.js';
 import { keylessSince, shown } from './state.js';
 import { believes } from './beliefs.js';
 import { liveOverlap } from './headline.js';
@@ -99,10 +99,8 @@ function fillRules(select, app, kind, all) {
   select.replaceChildren(h('option', { value: '' }, all), ...options);
 }
 
-function make(what, who, { label = actions[what].label, name, tip = actions[what].tip, kind = '', data = {} } = {}) {
-  return button(what, label, {
-    name: name || `${label}: ${who}`, tip, kind: `small ${kind}`, data: { on: who, ...data },
-  });
+function make(what, who, { data, ...more } = {}) {
+  return actionButton(what, who, { on: who, ...data }, more);
 }
 
 function create(p, app) {

@@ -1,6 +1,6 @@
 // The queue: a box for each key, in the order of the create revisions. The oldest one leads, and each
 // box says for which candidate it waits.
-import { button, h, keyed, setAttr, setData, setText, show, svg, swap, term } from './dom.js';
+import { actionButton, button, h, keyed, setAttr, setData, setText, show, svg, swap, term } from './dom.js';
 import { headline, isStale, liveOverlap, timeLeft, waitsFor } from './headline.js';
 import { nameOf, shortKey } from './names.js';
 import { actions, kindOf, lives, terms } from './words.js';
@@ -92,9 +92,7 @@ function create(row, app) {
   const buttons = buttonsOf(row, app);
   el.buttons = buttons;
   if (own) {
-    const make = (what, kind) => button(what, actions[what].label, {
-      name: `${actions[what].label}: ${place.who}`, tip: actions[what].tip, kind: `small ${kind}`, data: { on: place.who },
-    });
+    const make = (what, kind) => actionButton(what, place.who, { on: place.who }, { kind });
     Object.assign(el, { kill: make('kill', 'danger'), restart: make('restart', ''), stop: make('stop', ''), go: make('continue', '') });
     el.own = h('div', { class: 'buttons' }, el.kill, el.restart, el.stop, el.go);
   }

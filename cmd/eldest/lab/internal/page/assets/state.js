@@ -52,11 +52,12 @@ function forgetAll(state) {
   state.newest = new Map(); // of each thing that has states: the number of its newest state
   state.members = [];
   state.elections = [];
+  state.observer = null;
   forget(state, 0);
 }
 
-// forget is for a new beginning, with a scenario or without: participants, lanes and messages are
-// forgotten. The newest states of all else come again.
+// forget is for a new beginning, with a scenario or without: participants, lanes, messages and queues are
+// forgotten. The members and the observer stay.
 function forget(state, at) {
   state.begin = at;
   state.resets++;
@@ -72,13 +73,13 @@ function forget(state, at) {
   state.queues = new Map(); // by election
   state.tenures = new Map(); // by election: who had the oldest key, and when
   state.waits = new Map(); // by election: who had another key, and when
-  state.observer = null;
   state.observed = []; // spans
   state.overlaps = []; // times in which two participants believed that they lead
   state.actions = [];
   state.problems = [];
   state.etcd = []; // spans: which member of etcd leads
   if (state.members.length > 0) led(state, at);
+  if (state.observer) observed(state, at);
 }
 
 // apply applies events, in their order.
@@ -406,9 +407,14 @@ function wait(state, election, places, at) {
 }
 
 function onObserver(state, e, at) {
-  const o = e.observer;
-  if (!o) return;
-  state.observer = { ...o, at };
+  if (!e.observer) return;
+  state.observer = { ...e.observer, at };
+  observed(state, at);
+}
+
+// observed notes what the observer reports.
+function observed(state, at) {
+  const o = state.observer;
   const last = state.observed.at(-1);
   const token = o.token || 0;
   const text = o.value || shortKey(o.key);

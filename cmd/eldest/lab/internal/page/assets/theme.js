@@ -44,8 +44,12 @@ export function toggleTheme() {
 
 // palette reads the colours of the style sheet, for the canvas.
 export function palette() {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim() || '#808080';
+  const probe = document.body.appendChild(document.createElement('i'));
+  const style = getComputedStyle(probe);
+  const colour = (name) => {
+    probe.style.color = `var(${name})`;
+    return style.color; // of light-dark(), the one that is used
+  };
   const colours = {};
   for (const name of ['panel', 'sunken', 'ink', 'muted', 'line', 'accent', 'accent-soft', 'event']) {
     colours[name] = colour(`--${name}`);
@@ -55,5 +59,6 @@ export function palette() {
     colours[`${name}-soft`] = colour(`--${name}-soft`);
     colours[`${name}-text`] = colour(`--${name}-text`);
   }
+  probe.remove();
   return colours;
 }

@@ -201,6 +201,7 @@ test('a scenario begins with nothing', () => {
   for (const error of [undefined, 'a member does not answer']) {
     const l = log();
     l.add(0, 'members', { members: [{ name: 'm1', state: 'leader' }] });
+    l.add(0, 'observer', { who: 'observer', observer: { state: 'nobody' } });
     l.participant(0, 'p1');
     l.report(10, 'p1', 'joined');
     l.sent(12, 'p1', 1);
@@ -214,6 +215,7 @@ test('a scenario begins with nothing', () => {
     assert.deepEqual([s.participants.size, s.order.length, s.messages.length, s.byID.size, s.held.size, s.queues.size, s.overlaps.length], [0, 0, 0, 0, 0, 0, 0]);
     assert.deepEqual([s.begin, s.resets, s.actions.length, s.members.length], [200, resets + 1, 1, 1]);
     assert.deepEqual(s.etcd.map((e) => [e.text, e.from]), [['m1', 200]]);
+    assert.deepEqual(s.observed.map((o) => [o.kind, o.from]), [['nobody', 200]]);
     l.participant(210, 'p1', 'left'); // of an earlier participant: it adds nothing
     assert.equal(s.participants.size, 0);
     l.participant(220, 'p1', 'starting');

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 )
 
 // focused describes the element that has the focus: its action, or what it is, and whether one sees
@@ -54,13 +55,13 @@ func testKeyboardReachesEverything(t *testing.T, l *lab) {
 
 	// Enter presses what has the focus. The click gives the focus of the window back to the page.
 	u.click(".brand h1")
-	since := l.seq()
+	since := l.Seq()
 	require.True(t, eval[bool](u.tab, "(document.querySelector("+js(card("p2", ".buttons > "+button(feed.Stop)))+").focus(), true)"))
 	u.press("\r")
-	l.acted(since, feed.Stop)
+	l.Acted(since, feed.Stop)
 	u.until("the button that takes its place has the focus", fmt.Sprintf("(%s).name === %s", strings.TrimSuffix(describeFocus, ";"), js(feed.Continue)))
 	u.press(" ")
-	l.acted(since, feed.Continue)
+	l.Acted(since, feed.Continue)
 }
 
 // The keys of the help do what it says.
@@ -68,9 +69,9 @@ func testShortcuts(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Eldest)
 	key := func(key, action string) {
 		t.Helper()
-		since := l.seq()
+		since := l.Seq()
 		u.press(key)
-		e := l.acted(since, action)
+		e := l.Acted(since, action)
 		require.Equal(t, "p2", e.Action.On)
 	}
 	blur := func() { require.True(t, eval[bool](u.tab, "(document.activeElement.blur(), true)")) }
@@ -105,11 +106,11 @@ func testShortcuts(t *testing.T, l *lab) {
 	u.until("the timeline follows", `document.querySelector("#lanes").dataset.follow === "true"`)
 	u.press("?")
 	u.until("the help is shown", `document.querySelector("#help").open`)
-	since := l.seq()
+	since := l.Seq()
 	u.press("k") // does nothing while a dialog is open
 	u.press("\u001b")
 	u.until("the help is closed", `!document.querySelector("#help").open`)
-	_, acted := l.find(since, isAction)
+	_, acted := l.Find(since, feedtest.IsAction)
 	require.False(t, acted)
 	u.click(button("help"))
 	u.click(button("close-help"))
@@ -201,12 +202,12 @@ func testColoursHaveContrast(t *testing.T, l *lab) {
 	readable("at the beginning")
 
 	// As many states as possible at once.
-	since := l.seq()
+	since := l.Seq()
 	u.cut("p1", "requests")
 	u.act(feed.Stop, "p4")
 	u.act(feed.Kill, "p3")
 	u.breakpoint("p2", keepAliveAnswer)
-	m := l.message(since, feed.Held, "p2", keepAliveAnswer)
+	m := l.Message(since, feed.Held, "p2", keepAliveAnswer)
 	u.until("it waits", isHeld(m.ID))
 	u.chooseLesson("no-deadline")
 	u.click(".lesson " + button("lesson-see"))
@@ -216,8 +217,12 @@ func testColoursHaveContrast(t *testing.T, l *lab) {
 	light := eval[string](u.tab, background)
 	for _, scheme := range []string{"light", "dark"} {
 		readable("with many states: " + scheme)
+		since := l.Seq()
 		u.act(feed.Resign, "p4") // which is refused: it is stopped
-		u.until("an error is shown", `document.querySelector("#said").dataset.tone === "bad"`)
+		e := l.Await(since, "it is refused", func(e feed.Event) bool { return feedtest.IsAction(e) && e.Action.Do == feed.Resign })
+		require.NotEmpty(t, e.Error)
+		u.shows(e.Error)
+		u.until("it is shown as an error", `document.querySelector("#said").dataset.tone === "bad"`)
 		readable("with an error: " + scheme)
 		u.click(button("help"))
 		readable("with the help: " + scheme)
@@ -246,9 +251,9 @@ func testNarrowWindow(t *testing.T, l *lab) {
 	}
 	l.begin(feed.Eldest, feed.Eldest, feed.Heartbeats)
 	fits("at the beginning")
-	since := l.seq()
+	since := l.Seq()
 	u.act(feed.Resign, "p1")
-	l.acted(since, feed.Resign)
+	l.Acted(since, feed.Resign)
 	u.more("p2")
 	fits("with all controls of a participant")
 	u.breakpoint("p2", keepAliveAnswer)

@@ -9,6 +9,17 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
+// hostile is markup that would run a script, in as many contexts as a text may be put into.
+const hostile = `"'><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>${window.hacked=1}`
+
+// requireText checks that markup was shown as text, and that no part of it has become an element.
+func requireText(b *tab, part string) {
+	b.t.Helper()
+	b.until("it shows the markup as text", "document.body.innerText.includes("+js(part)+")")
+	require.False(b.t, eval[bool](b, `"hacked" in window`))
+	require.Zero(b.t, eval[int](b, `document.querySelectorAll('img[src="x"], script:not([src])').length`))
+}
+
 // hostileSource is a sandbox in which every text is markup.
 func hostileSource() *scripted {
 	s := &scripted{

@@ -7,20 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 )
 
 // Each message can be read: its text, the whole of it, and the others of its call.
 func testInspector(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Eldest)
-	since := l.seq()
+	since := l.Seq()
 	u.act(feed.Resign, "p1")
-	l.acted(since, feed.Resign)
-	l.await(since, "p2 leads", func(e feed.Event) bool { return reported(e, "p2", "won") })
+	l.Acted(since, feed.Resign)
+	l.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
 
 	// The participant first: then its own messages are shown.
 	u.click(card("p2", button("choose")))
 	u.until("it is shown", `document.querySelector(".inspector-participant").dataset.who === "p2"`)
-	u.shows(fmt.Sprint(l.participant("p2").Pid))
+	u.shows(fmt.Sprint(l.Participant("p2").Pid))
 	require.Contains(t, u.text(".inspector-participant"), "won", "what it has reported")
 
 	u.click(".inspector-participant " + button("message-previous"))
@@ -48,10 +49,10 @@ func testInspector(t *testing.T, l *lab) {
 // requireMessage checks that a message is the one of the feed.
 func (u ui) requireMessage(l *lab, id int64, who string) feed.MessageState {
 	u.t.Helper()
-	sent := l.messageOf(feed.Event{Message: &feed.MessageState{ID: id}})
+	sent := l.Sent(id)
 	require.NotNil(u.t, sent.Message, "the feed has no message %d", id)
 	require.Equal(u.t, who, sent.Who)
-	require.Contains(u.t, u.text(".inspector-message"), kindOf(*sent.Message))
+	require.Contains(u.t, u.text(".inspector-message"), feedtest.KindOf(*sent.Message))
 	return *sent.Message
 }
 
@@ -59,9 +60,9 @@ func (u ui) requireMessage(l *lab, id int64, who string) feed.MessageState {
 func testTimeline(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Eldest)
 	u.expect("willReadFrequently") // an advice to those who read a canvas, as this test does
-	since := l.seq()
+	since := l.Seq()
 	u.act(feed.Resign, "p1")
-	l.acted(since, feed.Resign)
+	l.Acted(since, feed.Resign)
 	colours := eval[int](u.tab, `(() => {
 		const canvas = document.querySelector("#lanes canvas");
 		const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;

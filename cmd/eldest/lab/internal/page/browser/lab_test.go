@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -40,13 +42,13 @@ type lab struct {
 	info    feed.Info
 	etcd    *clientv3.Client
 	browser *chromium
-	*listener
+	feedtest.Feed
 }
 
 // in returns the lab for a subtest, which fails instead of the test that has started it.
 func (l *lab) in(t *testing.T) *lab {
 	own := *l
-	own.t, own.listener = t, &listener{t, l.record}
+	own.t, own.Feed.T = t, t
 	return &own
 }
 
@@ -85,7 +87,7 @@ func open(t *testing.T, browser *chromium, args ...string) *lab {
 	l.etcd, err = clientv3.New(clientv3.Config{Endpoints: l.info.Endpoints, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.etcd.Close() })
-	l.listener = listen(t, l.client, l.base)
+	l.Feed = listen(t, l.client, l.base)
 	return l
 }
 
@@ -140,19 +142,19 @@ func (l *lab) send(req *http.Request) []byte {
 // first, and p1 leads.
 func (l *lab) begin(kinds ...feed.Kind) {
 	l.t.Helper()
-	begun := l.seq()
+	begun := l.Seq()
 	add := func(i int) feed.Action { return feed.Action{Do: feed.Add, Kind: kinds[i]} }
 	l.post("/play", feed.Scenario{Steps: []feed.Step{{Action: add(0)}}}) // one without steps is refused
-	l.acted(l.acted(begun, feed.Play).Seq, feed.Add)
+	l.Acted(l.Acted(begun, feed.Play).Seq, feed.Add)
 	var want []string
 	for i := range kinds {
 		want = append(want, participantName(i))
 		if i > 0 {
 			l.post("/do", add(i))
 		}
-		l.eventually(want[i]+" is queued", func() bool { return equal(l.order(), want) })
+		l.eventually(want[i]+" is queued", func() bool { return slices.Equal(l.order(), want) })
 	}
-	l.await(begun, "p1 leads", func(e feed.Event) bool { return reported(e, want[0], "won") })
+	l.Await(begun, "p1 leads", feedtest.Reported(want[0], "won"))
 }
 
 // place is a candidate's key in etcd.
@@ -177,6 +179,15 @@ func (l *lab) places(election string) (all []place) {
 
 // unknown is the name of the owner of a key, before the feed has it.
 const unknown = "?"
+
+// owners returns whose the keys of the newest queue are.
+func (l *lab) owners() map[string]string {
+	owners := map[string]string{}
+	for _, p := range l.Places("") {
+		owners[p.Key] = p.Who
+	}
+	return owners
+}
 
 // order returns the names of the participants in etcd's queue, the oldest first: etcd has the keys,
 // and the feed says whose they are. A key that the feed does not know yet has the name unknown.
@@ -229,7 +240,7 @@ func (l *lab) leader() string {
 // becomes waits until the newest state of a participant is as it must be.
 func (l *lab) becomes(who, what string, is func(feed.ParticipantState) bool) {
 	l.t.Helper()
-	l.eventually(who+" "+what, func() bool { return is(l.participant(who)) })
+	l.eventually(who+" "+what, func() bool { return is(l.Participant(who)) })
 }
 
 // lives waits until the process of a participant is in a state.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
@@ -21,30 +22,34 @@ func testTheLeaderIsEtcds(t *testing.T, l *lab) {
 
 	// etcd replaces the leader when its lease has ended. Until then the page says why nobody leads.
 	killed := l.leader()
-	pid, key, since := l.participant(killed).Pid, l.placeOf(killed), l.seq()
+	pid, key, since := l.Participant(killed).Pid, l.placeOf(killed), l.Seq()
 	u.act(feed.Kill, killed)
-	l.acted(since, feed.Kill)
-	running, _ := runs(pid)
-	require.False(t, running)
+	l.Acted(since, feed.Kill)
+	require.False(t, runs(pid))
 	l.lives(killed, feed.Dead)
 	require.False(t, l.gone(key), "its key stays until the lease expires")
 	u.until("nobody leads", `document.querySelector(".headline").innerText.startsWith("Nobody leads")`)
 	l.eventually("its lease has ended", func() bool { return len(l.order()) == 2 })
 	u.showsTheQueueOf(l)
 
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Restart, killed)
-	l.acted(since, feed.Restart)
+	l.Acted(since, feed.Restart)
 	l.eventually("it is queued again", func() bool { order := l.order(); return len(order) == 3 && order[2] == killed })
 	l.lives(killed, feed.Running)
-	p := l.participant(killed)
+	p := l.Participant(killed)
 	require.Equal(t, 2, p.Lives)
-	running, _ = runs(p.Pid)
-	require.True(t, running)
+	require.True(t, runs(p.Pid))
 	require.NotEqual(t, pid, p.Pid)
 	u.showsTheQueueOf(l)
 	u.click(button("dismiss-intro"))
 	u.until("the introduction is hidden", `!document.querySelector("#intro").checkVisibility()`)
+}
+
+// runs reports whether a process runs.
+func runs(pid int) bool {
+	_, _, ok := clitest.Stat(pid)
+	return ok
 }
 
 // shownPlace is a box of the queue.

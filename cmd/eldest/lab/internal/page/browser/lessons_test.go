@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed/feedtest"
 )
 
 // lesson is an element of assets/lessons.js.
@@ -36,10 +37,11 @@ func lessonsOf(b *tab) []lesson {
 	return eval[[]lesson](b, `import("/assets/lessons.js").then((m) => m.lessons)`)
 }
 
-// Each chapter of the book has a lesson, and each lesson says what to do.
-func testLessonsAreComplete(t *testing.T, l *lab) {
+// requireComplete checks that each chapter of the book has a lesson, and each lesson says what to do.
+func requireComplete(t *testing.T, l *lab, lessons []lesson) {
+	t.Helper()
 	taught, seen := map[int]bool{}, map[string]bool{}
-	for _, x := range lessonsOf(l.visit().tab) {
+	for _, x := range lessons {
 		require.NotEmpty(t, x.ID)
 		require.False(t, seen[x.ID], "two lessons are called %s", x.ID)
 		seen[x.ID], taught[x.Chapter] = true, true
@@ -76,41 +78,43 @@ func requireRule(t *testing.T, info feed.Info, name string, kind feed.Kind, less
 	require.Contains(t, info.Rules[i].Kinds, kind, "%s: the rule %s does not apply", lesson, name)
 }
 
-// The setup of a lesson is played without a failure, and leaves the queue that it describes. The
+// The lessons are complete. The setup of a lesson is played without a failure, and leaves the queue that it describes. The
 // page begins some of them, or all with -lessons.
 func testLessonsCanBePlayed(t *testing.T, l *lab) {
 	some := []string{"no-deadline", "test-and-set"} // of each kind of step
-	first := l.seq()
+	first := l.Seq()
 	u := l.visit()
-	for _, x := range lessonsOf(u.tab) {
+	lessons := lessonsOf(u.tab)
+	requireComplete(t, l, lessons)
+	for _, x := range lessons {
 		if !*allLessons && !slices.Contains(some, x.ID) {
 			continue
 		}
 		t.Log(x.ID)
-		begun, since := time.Now(), l.seq()
+		begun, since := time.Now(), l.Seq()
 		u.beginLesson(x)
-		played := l.acted(since, feed.Play).Seq
+		played := l.Acted(since, feed.Play).Seq
 		var want []string
 		for _, step := range x.Setup.Steps {
-			played = l.acted(played, step.Do).Seq
+			played = l.Acted(played, step.Do).Seq
 			if step.Do == feed.Add {
 				want = append(want, participantName(len(want)))
 			}
 		}
-		l.eventually(x.ID+": the participants are queued", func() bool { return equal(l.order(), want) })
+		l.eventually(x.ID+": the participants are queued", func() bool { return slices.Equal(l.order(), want) })
 		n := 0
 		for _, step := range x.Setup.Steps {
 			switch step.Do {
 			case feed.Add:
 				l.lives(want[n], feed.Running)
-				p := l.participant(want[n])
+				p := l.Participant(want[n])
 				require.Equal(t, []any{step.Kind, step.Rule}, []any{p.Kind, p.Rule}, x.ID)
 				n++
 			case feed.Breakpoint:
-				l.becomes(step.On, "has breakpoints", func(p feed.ParticipantState) bool { return equal(p.Breakpoints, step.Breakpoints) })
+				l.becomes(step.On, "has breakpoints", func(p feed.ParticipantState) bool { return slices.Equal(p.Breakpoints, step.Breakpoints) })
 			}
 		}
-		l.await(since, "the first one leads", func(e feed.Event) bool { return reported(e, want[0], "won") })
+		l.Await(since, "the first one leads", feedtest.Reported(want[0], "won"))
 		u.shows(x.Question)
 		u.until("the list is folded", `!document.querySelector(".lessons-all").open`)
 		u.until("the introduction makes room", `!document.querySelector("#intro").checkVisibility()`)
@@ -118,16 +122,16 @@ func testLessonsCanBePlayed(t *testing.T, l *lab) {
 	}
 	// A rule that a lesson takes out can be put back.
 	u.chooseLesson("no-deadline")
-	since := l.seq()
+	since := l.Seq()
 	u.click(".lesson " + button("lesson-other"))
-	since = l.acted(since, feed.Play).Seq
-	l.acted(since, feed.Add)
+	since = l.Acted(since, feed.Play).Seq
+	l.Acted(since, feed.Add)
 	l.lives("p1", feed.Running)
-	require.Empty(t, l.participant("p1").Rule)
+	require.Empty(t, l.Participant("p1").Rule)
 	u.click(".lesson " + button("lesson-see"))
 	u.until("the answer is shown", `document.querySelector(".lesson-see").checkVisibility()`)
 
-	_, failed := l.find(first, func(e feed.Event) bool { return isAction(e) && e.Error != "" })
+	_, failed := l.Find(first, func(e feed.Event) bool { return feedtest.IsAction(e) && e.Error != "" })
 	require.False(t, failed)
 }
 
@@ -142,56 +146,56 @@ func testLessonsAreTrue(t *testing.T, l *lab) {
 	begin := func(id, action string) {
 		t.Helper()
 		u.chooseLesson(id)
-		since := l.seq()
+		since := l.Seq()
 		u.click(".lesson " + button(action))
-		since = l.acted(since, feed.Play).Seq
+		since = l.Acted(since, feed.Play).Seq
 		var want []string
 		for _, step := range all[id].Setup.Steps {
 			if step.Do == feed.Add {
 				want = append(want, participantName(len(want)))
 			}
 		}
-		l.eventually(id+": the participants are queued", func() bool { return equal(l.order(), want) })
-		l.await(since, "p1 leads", func(e feed.Event) bool { return reported(e, "p1", "won") })
+		l.eventually(id+": the participants are queued", func() bool { return slices.Equal(l.order(), want) })
+		l.Await(since, "p1 leads", feedtest.Reported("p1", "won"))
 		require.False(t, eval[bool](u.tab, twoLeaders))
 	}
 	leads := func(since int64, who string) {
 		t.Helper()
-		l.await(since, who+" leads", func(e feed.Event) bool { return reported(e, who, "won") })
+		l.Await(since, who+" leads", feedtest.Reported(who, "won"))
 	}
 
 	begin("no-deadline", "lesson-setup")
 	u.cut("p1", "both")
 	u.until("there are two leaders without the deadline", twoLeaders)
 	begin("no-deadline", "lesson-other")
-	since := l.seq()
+	since := l.Seq()
 	u.cut("p1", "both")
 	leads(since, "p2")
 	u.never(2*soon, "there are two leaders with the deadline", twoLeaders)
 
 	begin("winner-without-a-key", "lesson-setup")
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.DeleteKey, "p2")
-	l.acted(since, feed.DeleteKey)
+	l.Acted(since, feed.DeleteKey)
 	u.act(feed.Resign, "p1")
 	leads(since, "p2")
 	leads(since, "p3")
 	u.until("p2 and p3 lead", twoLeaders)
 
 	begin("key-without-an-owner", "lesson-setup")
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Resign, "p1")
 	leads(since, "p2")
 	l.eventually("there is a key more", func() bool { return len(l.places(l.info.Election)) == 3 })
-	since = l.seq()
+	since = l.Seq()
 	u.act(feed.Resign, "p2")
-	l.acted(since, feed.Resign)
+	l.Acted(since, feed.Resign)
 	u.until("nobody leads", `document.querySelector(".headline").innerText.startsWith("Nobody leads")`)
-	_, won := l.find(since, func(e feed.Event) bool { return e.Type == feed.Report && e.Report.Kind == "won" })
+	_, won := l.Find(since, func(e feed.Event) bool { return e.Type == feed.Report && e.Report.Kind == "won" })
 	require.False(t, won)
-	since = l.seq()
+	since = l.Seq()
 	u.click(".place " + button(feed.DeleteKey))
-	l.acted(since, feed.DeleteKey)
-	l.await(since, "one of them leads", func(e feed.Event) bool { return e.Type == feed.Report && e.Report.Kind == "won" })
+	l.Acted(since, feed.DeleteKey)
+	l.Await(since, "one of them leads", func(e feed.Event) bool { return e.Type == feed.Report && e.Report.Kind == "won" })
 	u.until("one of them leads", `document.querySelector(".headline").innerText.includes(" leads with token ")`)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	inBrowser  = flag.Bool("browser", false, "run the tests in Chromium, which take about a minute; CI=true does too")
+	inBrowser  = flag.Bool("browser", false, "run the tests in Chromium, which take about forty seconds; CI=true does too")
 	pictures   = flag.Bool("pictures", false, "write docs/pictures/lab-light.png and lab-dark.png")
 	allLessons = flag.Bool("lessons", false, "play the setup of each lesson, not only of some, and what the lessons of missing rules say")
 )

@@ -9,52 +9,42 @@ type labTest struct {
 }
 
 // TestPage runs all tests, in one browser. The groups run at the same time, each with windows and a
-// cluster of its own, because most tests wait most of the time: those of "waits" for leases. The last
-// test measures, and runs alone.
+// cluster of its own, because most tests wait most of the time. The last test measures, and runs
+// alone.
 func TestPage(t *testing.T) {
 	browser := start(t)
 	t.Run("all", func(t *testing.T) {
 		testInSandbox(t, browser, "controls", []labTest{
-			{"leader", testTheLeaderIsEtcds},
-			{"resign and leave", testResignAndLeave},
-			{"stop and continue", testStopAndContinue},
-			{"operator", testOperatorDeletesRevokesAndTransfers},
-			{"kinds and rules", testKindsAndRules},
-			{"members", testMembersOfEtcd},
-			{"compact", testCompact},
+			{"controls", testControls},
 			{"deleted key", testDeletedKeyOfALeader},
 			{"inspector", testInspector},
 			{"timeline", testTimeline},
 			{"scenario", testCopyAndPlay},
-			{"refused", testRefusedActionIsShown},
 			{"keyboard", testKeyboardReachesEverything},
 			{"shortcuts", testShortcuts},
-			{"contrast", testColoursHaveContrast},
 			{"narrow", testNarrowWindow},
-			{"pictures", testPictures},
 		})
-		waits := []labTest{
-			{"two leaders", testTwoLeadersOfEtcdsPackageByHand},
-			{"no two leaders", testNoTwoLeadersOfEldestByHand},
-			{"hold", testHoldReleaseDrop},
-			{"given up", testHeldMessageIsGivenUp},
-			{"breakpoints", testBreakpoints},
-			{"cut, delay, lose", testCutDelayHealLoseReply},
-			{"lessons", testLessonsAreComplete},
-			{"play lessons", testLessonsCanBePlayed},
+		states := []labTest{
+			{"leader", testTheLeaderIsEtcds},
+			{"held", testHeldMessages},
+			{"lessons", testLessonsCanBePlayed},
+			{"contrast", testColoursHaveContrast},
+		}
+		if *pictures {
+			states = append(states, labTest{"pictures", testPictures})
 		}
 		if *allLessons { // this one takes half a minute
-			waits = append(waits, labTest{"true lessons", testLessonsAreTrue})
+			states = append(states, labTest{"true lessons", testLessonsAreTrue})
 		}
-		testInSandbox(t, browser, "waits", waits)
-		t.Run("cluster", func(t *testing.T) {
-			t.Parallel()
-			testExistingCluster(t, browser)
-		})
-		t.Run("markup", func(t *testing.T) {
-			t.Parallel()
-			testSandboxShowsMarkupAsText(t, browser)
-		})
+		testInSandbox(t, browser, "states", states)
+		for name, test := range map[string]func(*testing.T, *chromium){
+			"cluster": testExistingCluster, "evict": testEviction, "markup": testSandboxShowsMarkupAsText,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, browser)
+			})
+		}
 	})
 	t.Run("busy", func(t *testing.T) { testBusyPageIsResponsive(t, browser) })
 }

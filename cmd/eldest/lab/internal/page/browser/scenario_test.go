@@ -17,11 +17,11 @@ const doneWithP2 = `document.querySelectorAll('.done-list [data-on="p2"]:not([da
 // same.
 func testCopyAndPlay(t *testing.T, l *lab) {
 	u := begin(l, feed.Eldest, feed.Eldest)
-	since := l.seq()
+	since := l.Seq()
 	u.act(feed.Stop, "p2")
-	l.acted(since, feed.Stop)
+	l.Acted(since, feed.Stop)
 	u.act(feed.Continue, "p2")
-	l.acted(since, feed.Continue)
+	l.Acted(since, feed.Continue)
 	u.until("both are listed", doneWithP2)
 
 	copied := u.copied()
@@ -38,14 +38,14 @@ func testCopyAndPlay(t *testing.T, l *lab) {
 	u.click(button("download-scenario"))
 	u.until("it was saved", "window.saved.trim() === window.copied.trim()")
 
-	since = l.seq()
+	since = l.Seq()
 	u.play(copied)
-	since = l.acted(since, feed.Play).Seq
+	since = l.Acted(since, feed.Play).Seq
 	for _, step := range s.Steps {
-		since = l.acted(since, step.Do).Seq
+		since = l.Acted(since, step.Do).Seq
 	}
 	l.eventually("the participants are queued", func() bool { // in any order: p2 starts when p1 is up
-		return equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2"})
+		return slices.Equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2"})
 	})
 	u.showsTheQueueOf(l)
 	u.until("the list has begun anew", doneWithP2)
@@ -55,22 +55,10 @@ func testCopyAndPlay(t *testing.T, l *lab) {
 	u.play("[]x")
 	u.until("it says why", `document.querySelector("#said").dataset.tone === "bad" && document.querySelector("#said").innerText !== ""`)
 
-	since = l.seq()
+	since = l.Seq()
 	u.click(button(feed.Reset))
-	l.acted(since, feed.Reset)
+	l.Acted(since, feed.Reset)
 	l.eventually("the participants of the beginning are queued", func() bool { // in any order: each starts when the one before it is up
-		return equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2", "p3"})
+		return slices.Equal(slices.Sorted(slices.Values(l.order())), []string{"p1", "p2", "p3"})
 	})
-}
-
-// An action that is refused is shown as refused.
-func testRefusedActionIsShown(t *testing.T, l *lab) {
-	u := begin(l, feed.Concurrency, feed.Concurrency)
-	u.expect("409")
-	since := l.seq()
-	u.act(feed.Transfer, "p2") // candidates of etcd's package take no part
-	e := l.await(since, "it is refused", func(e feed.Event) bool { return isAction(e) && e.Action.Do == feed.Transfer })
-	require.NotEmpty(t, e.Error)
-	u.shows(e.Error)
-	require.Equal(t, []string{"p1", "p2"}, l.order())
 }

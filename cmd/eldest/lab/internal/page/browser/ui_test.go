@@ -215,7 +215,7 @@ func begin(l *lab, kinds ...feed.Kind) ui {
 	l.begin(kinds...)
 	// The participants of an earlier test have the same names: their cards must not be taken for these.
 	u.until("it shows them", fmt.Sprintf(
-		`Number(document.body.dataset.seq) >= %d && document.querySelectorAll(".card").length === %d`, l.seq(), len(kinds)))
+		`Number(document.body.dataset.seq) >= %d && document.querySelectorAll(".card").length === %d`, l.Seq(), len(kinds)))
 	return u
 }
 

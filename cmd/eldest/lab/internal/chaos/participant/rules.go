@@ -12,37 +12,45 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Defects that a participant can be configured with, to show that chaos finds them.
+// Rules that a participant can be configured not to follow: to show what they are for, or that chaos
+// finds it.
 const (
-	// Overstay is to be certain of a tenure that is over, as if the deadline were counted from the
-	// receipt of a renewal, but for longer.
-	Overstay = "overstay"
-	// Unguarded is to write without the guard, and to continue for a while.
-	Unguarded = "unguarded"
-	// Linger is to leave a key without an owner in the queue after a tenure.
-	Linger = "linger"
-	// Forget is to leave a watch open after a tenure.
-	Forget = "forget"
-	// Perfect is to use the machine's clock instead of the given one.
-	Perfect = "perfect"
+	// Deadline is to stop being certain of a tenure at its deadline, without a message.
+	Deadline = "deadline"
+	// Guard is to write only while the leader's key exists.
+	Guard = "guard"
+	// Owner is to bind each key to the lease of its owner: without it, a key without an owner is left
+	// in the queue after a tenure.
+	Owner = "owner"
+	// Majority is to count a renewal only when a majority of etcd's members has confirmed it.
+	Majority = "majority"
+	// Clock is to have a clock that runs as fast as etcd's: without it, it runs at half the speed.
+	Clock = "clock"
+	// Watches is to end each watch with its tenure.
+	Watches = "watches"
+	// GivenClock is to use the given clock, and not the machine's.
+	GivenClock = "given-clock"
 )
 
-// Defects lists all defects.
-var Defects = []string{Overstay, Unguarded, Linger, Forget, Perfect}
+// Rules lists all rules.
+var Rules = []string{Deadline, Guard, Owner, Majority, Clock, Watches, GivenClock}
+
+// slow is the rate of a clock without the rule Clock.
+const slow = 0.5
 
 // broken is a tenure that does not notice its end in time.
 type broken struct {
 	contender.Tenure
-	defect string
-	client *clientv3.Client
-	over   chan struct{}
+	without string
+	client  *clientv3.Client
+	over    chan struct{}
 }
 
 func (p *participant) defective(t contender.Tenure) contender.Tenure {
-	if p.Defect != Overstay && p.Defect != Unguarded {
+	if p.Without != Deadline && p.Without != Guard {
 		return t
 	}
-	b := &broken{t, p.Defect, p.client, make(chan struct{})}
+	b := &broken{t, p.Without, p.client, make(chan struct{})}
 	go func() {
 		defer close(b.over)
 		<-t.Context().Done()
@@ -55,7 +63,7 @@ func (p *participant) defective(t contender.Tenure) contender.Tenure {
 }
 
 func (b *broken) Holds() bool {
-	if b.defect != Overstay {
+	if b.without != Deadline {
 		return b.Tenure.Holds()
 	}
 	select {
@@ -67,7 +75,7 @@ func (b *broken) Holds() bool {
 }
 
 func (b *broken) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
-	if b.defect != Unguarded {
+	if b.without != Guard {
 		return b.Tenure.Do(ctx, op)
 	}
 	return b.client.Txn(ctx).Then(op).Commit()
@@ -77,7 +85,7 @@ func (b *broken) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse,
 // ended.
 func (p *participant) late(ctx context.Context, t contender.Tenure, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	b, ok := t.(*broken)
-	if !ok || b.defect != Unguarded {
+	if !ok || b.without != Guard {
 		return contender.Guarded(ctx, p.client, t.Key(), t.Token(), op)
 	}
 	if p.Calm == 0 {
@@ -89,17 +97,17 @@ func (p *participant) late(ctx context.Context, t contender.Tenure, op clientv3.
 	return p.client.Txn(ctx).Then(op).Commit()
 }
 
-// spoil leaves behind what a defective participant leaves after a tenure: a watch, which only ends
+// spoil leaves behind what a participant without a rule leaves after a tenure: a watch, which only ends
 // with the client, or a candidate's key without an owner, on a lease with a long TTL.
 func (p *participant) spoil() {
-	switch p.Defect {
-	case Forget:
+	switch p.Without {
+	case Watches:
 		events := p.client.Watch(context.Background(), keys.Prefix(p.Election))
 		go func() {
 			for range events { // they are not needed
 			}
 		}()
-	case Linger:
+	case Owner:
 		ctx, cancel := context.WithTimeout(p.client.Ctx(), requestTimeout)
 		defer cancel()
 		if granted, err := p.client.Grant(ctx, 600); err == nil { // else another tenure will end soon
