@@ -40,13 +40,12 @@
 //
 //	go test ./cmd/eldest/lab/sim -sim.seed=17                        one seed
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -sim.seeds=10000 -timeout 0
-//	ELDEST_SIM_SEEDS=500 go test work                       in a run over all packages
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -timeout 0 -v -sim.record=/var/tmp/record
 //
-// The last is the reference run: seeds of all styles, until there are a million tenures and a
-// virtual year. The same command continues a run that was stopped; summary.json in its directory
-// shows the progress. With -sim.impl=drop-in or elector it runs that election; with
-// -sim.impl=concurrency it runs etcd's own package, and violations are counted.
+// The last is the reference run: seeds of all styles, with a million tenures and a virtual year. The
+// same command continues a run that was stopped; summary.json in its directory shows the progress.
+// With -sim.impl=drop-in or elector it runs that election; with -sim.impl=concurrency it runs etcd's
+// own package, and violations are counted.
 //
 // A failure prints its seed, the plan, and all events, in virtual time.
 package sim
