@@ -65,7 +65,8 @@ func newTap(of *candidate, index int, endpoints []string) (*tap, error) {
 }
 
 // record adds a message to the log.
-func (t *tap) record(m wiretap.Message) {
+func (t *tap) record(recorded *wiretap.Message) {
+	m := *recorded
 	entries := t.live.Entries(m)
 	kind, method := entries[0].Kind, path.Base(m.Method)
 	state := &feed.MessageState{
