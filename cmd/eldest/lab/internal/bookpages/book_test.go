@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
 const chapter = "# One\n\n![one](one.svg)\n\n<!-- trace one -->\nold\n<!-- end trace -->\n\nEnd.\n"
@@ -28,7 +29,7 @@ func shelf(t *testing.T, text string, programs ...string) string {
 	return root
 }
 
-var entries = []transcript.Entry{{Lane: "anna", Kind: transcript.Ask, Verb: "Put", Parts: []string{`"k"`}}}
+var entries = []transcript.Entry{{Lane: "anna", Kind: wiretap.Request, Verb: "Put", Parts: []string{`"k"`}}}
 
 // Only the block is replaced; after that the page is current.
 func TestPutAndWrite(t *testing.T) {

@@ -99,7 +99,7 @@ func (t *tap) record(recorded *wiretap.Message) {
 	reply := m.Kind != wiretap.Request
 	t.come(m.Number, state, message{
 		id: state.ID, at: time.Now(), kind: method + " " + string(kind), reply: reply, end: m.Kind == wiretap.End,
-		answer: kind == transcript.Answer && !m.Stream && !state.Renewal && method != "Range",
+		answer: kind == wiretap.Answer && !m.Stream && !state.Renewal && method != "Range",
 		tap:    t, call: m.Call,
 	})
 	if reply && !state.Renewal {

@@ -31,10 +31,7 @@ var anyStream = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 func (p *Proxy) handle(_ any, client grpc.ServerStream) error {
 	ctx, cancel := context.WithCancelCause(client.Context())
 	defer cancel(nil)
-	from, ok := ctx.Value(connectionKey{}).(*connection)
-	if !ok {
-		return status.Error(codes.Internal, "wiretap: a call without a connection")
-	}
+	from := ctx.Value(connectionKey{}).(*connection)
 	conn, lane, err := from.call(ctx)
 	if err != nil {
 		return status.Error(codes.Unavailable, err.Error())
