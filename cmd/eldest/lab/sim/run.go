@@ -89,7 +89,7 @@ func (p *plan) play(w *rig.World) *result {
 	r.heal()
 	close(r.healed)
 	r.asking.Wait()
-	r.settle()
+	time.Sleep(2*r.ttl + p.tempo.settle) // leases expire, sessions are opened, back-offs end
 	r.settled()
 	stop()
 	bystanders.Wait()
@@ -282,56 +282,6 @@ func (r *run) heal() {
 		p.host.Hurry()
 	}
 	r.log.Add(oracle.Event{Kind: oracle.Healed, Text: "everything heals"})
-}
-
-// One scenario in patient waits to the end although all is well; one in watched is observed, and waits too.
-const (
-	patient = 1
-	watched = 3
-)
-
-// settle lets time pass in which everything recovers by itself: leases expire, sessions are opened,
-// back-offs end. In most scenarios it ends once all has been well for a moment; a few scenarios,
-// and all with an observer, wait for the whole time, to show that it lasts.
-func (r *run) settle() {
-	const enough = 3
-	all := 2*r.ttl + r.tempo.settle
-	if r.watched || r.seed%patient == 0 {
-		time.Sleep(all)
-		return
-	}
-	look, end := max(250*time.Millisecond, r.ttl/32), r.world.Now()+all
-	for well := 0; r.world.Now() < end && well < enough; {
-		time.Sleep(min(end-r.world.Now(), look))
-		if well++; !r.recovered() {
-			well = 0
-		}
-	}
-}
-
-// recovered reports whether all participants that live are in the queue, all have started, no other
-// lease remains, and the checks of the end would find nothing wrong.
-func (r *run) recovered() bool {
-	living := 0
-	for _, p := range r.allParticipants() {
-		started, lives, _ := p.state()
-		if !started {
-			return false
-		}
-		if lives {
-			living++
-		}
-	}
-	if len(r.queue()) != living {
-		return false
-	}
-	leases, err := r.admin.Client.Leases(r.world.T.Context())
-	if err != nil || len(leases.Leases) != living {
-		return false
-	}
-	h := r.history()
-	h.Events = append(h.Events, oracle.Event{At: r.world.Now(), Kind: oracle.Quiet, Rev: r.world.Server.Rev()})
-	return len(oracle.I5(h)) == 0
 }
 
 // settled reports whose keys exist when all has settled; by then an observer must have the first of them.
