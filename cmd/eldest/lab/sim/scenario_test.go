@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) {
 	if *seed >= 0 {
 		*first, n = *seed, 1
 	}
-	l, dir, counts := newLedger(impl.Name()), "", map[style]int{st: n}
+	l, dir, counts := newLedger(impl.Name()), t.TempDir(), map[style]int{st: n}
 	switch {
 	case *recordDir != "":
 		dir = *recordDir
@@ -44,8 +44,6 @@ func TestScenarios(t *testing.T) {
 	case *out != "" || n < enough:
 		l.here(t, impl, st, n)
 		return
-	default:
-		dir = t.TempDir()
 	}
 	l.run(t, dir, *first, counts)
 	l.judge(impl)
