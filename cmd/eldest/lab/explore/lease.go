@@ -8,12 +8,11 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Lease bounds the world of one session, in ticks of the server's clock.
+// Lease bounds the world of one session. It has no end: times are relative to the present, so that
+// states that differ only in the time that has passed are one state.
 type Lease struct {
-	// TTL is what the server grants, Margin what the session subtracts.
+	// TTL is what the server grants, Margin what the session subtracts, in ticks of the server's clock.
 	TTL, Margin int
-	// Ticks is how long the world lasts.
-	Ticks int
 	// Leaders is how often etcd's leader is replaced; the old one still answers renewals until it
 	// notices.
 	Leaders int
@@ -34,8 +33,7 @@ type tenancy struct {
 // so that worlds are.
 type between struct {
 	left    Lease
-	clock   int // the session's
-	steady  int // ticks since the session's clock missed one
+	steady  int // ticks since the session's clock missed one, as far as that matters
 	remains int // until the server expires the lease; 0: it has
 	term    uint64
 	// under is the request in flight.
@@ -52,11 +50,16 @@ type between struct {
 	session core.Session
 }
 
-const tick = time.Second
+const (
+	tick = time.Second
+	// present is the reading of the session's clock at all times: as it advances, the session's instants
+	// become older. All that is as old as present is alike, since no TTL and no timeout is as long.
+	present = 10 * tick
+)
 
 func newTenancy(l Lease, step SessionStepper) tenancy {
 	w := tenancy{between{left: l, remains: l.TTL, term: 1}, step}
-	w.session = core.Opened(w.rhythm(), 0, 0, tick, false)
+	w.session = core.Opened(w.rhythm(), present, present, tick, false)
 	return w
 }
 
@@ -64,20 +67,19 @@ func (w tenancy) rhythm() core.Rhythm {
 	return core.Rhythm{TTL: time.Duration(w.left.TTL) * tick, Margin: time.Duration(w.left.Margin) * tick, Every: 10 * tick, Timeout: 2 * tick}
 }
 
-func (w tenancy) now() time.Duration { return time.Duration(w.clock) * tick }
-
 func (w tenancy) name() any { return w.between }
 
-func (w tenancy) leads() bool { return w.session.Stage != core.Ended && w.now() < w.session.Deadline }
+func (w tenancy) leads() bool { return w.session.Stage != core.Ended && present < w.session.Deadline }
 
 func (w tenancy) settled() error { return nil }
 
 // judged returns the state after a move, and what is wrong with it.
 func (w tenancy) judged() (tenancy, error) {
 	w.session.Cause, w.session.Reason = nil, nil // errors are new values each time
+	w.session.Failures = min(w.session.Failures, 1)
 	switch {
 	case w.leads() && w.remains == 0:
-		return w, fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-w.now())
+		return w, fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-present)
 	case w.leads() && w.lapsed:
 		return w, errors.New("G3: the session counts on its lease again, after the deadline has passed")
 	}
@@ -98,9 +100,9 @@ func (w tenancy) moves() (all []move[tenancy]) {
 	event := func(ok bool, what string, e core.SessionEvent) {
 		add(ok, what, func(w *tenancy) { w.feed(e) })
 	}
-	add(w.left.Ticks > 0, "tick", func(w *tenancy) { w.pass(); w.clock++; w.steady++ })
-	mayMiss := w.left.Drift && w.steady >= (w.left.TTL+w.left.Margin-1)/w.left.Margin
-	add(w.left.Ticks > 0 && mayMiss, "tick that the session's clock misses", func(w *tenancy) { w.pass(); w.steady = 0 })
+	gap := (w.left.TTL + w.left.Margin - 1) / w.left.Margin // two ticks that the session's clock misses
+	add(true, "tick", func(w *tenancy) { w.pass(); w.age(); w.steady = min(w.steady+1, gap) })
+	add(w.left.Drift && w.steady == gap, "tick that the session's clock misses", func(w *tenancy) { w.pass(); w.steady = 0 })
 	event(w.session.Stage != core.Ended, "clock", core.SessionEvent{Kind: core.Clock})
 	event(w.session.Stage == core.Resting, "others renew", core.SessionEvent{Kind: core.Together})
 	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy) {
@@ -129,9 +131,13 @@ func (w tenancy) moves() (all []move[tenancy]) {
 var errGone = errors.New("not found")
 
 // pass is one tick of the server.
-func (w *tenancy) pass() {
-	w.left.Ticks--
-	w.remains = max(0, w.remains-1)
+func (w *tenancy) pass() { w.remains = max(0, w.remains-1) }
+
+// age is one tick of the session's clock.
+func (w *tenancy) age() {
+	for _, at := range []*time.Duration{&w.session.Deadline, &w.session.Next, &w.session.Sent, &w.session.Asked} {
+		*at = max(0, *at-tick)
+	}
 }
 
 // renew renews the lease in the server, and reports whether it existed.
@@ -143,7 +149,7 @@ func (w *tenancy) renew() (ok bool) {
 }
 
 func (w *tenancy) feed(e core.SessionEvent) {
-	e.Now = w.now()
+	e.Now = present
 	if e.Kind != core.Clock && e.Kind != core.Together {
 		w.under = between{}.under
 	}
@@ -151,7 +157,7 @@ func (w *tenancy) feed(e core.SessionEvent) {
 	w.session = next
 	if effects.Pause { // an attempt is over
 		w.forget()
-		w.session, _ = w.step(next, core.SessionEvent{Kind: core.Rested, Now: e.Now, Pause: tick})
+		w.session, _ = w.step(next, core.SessionEvent{Kind: core.Rested, Now: present, Pause: tick})
 	}
 	switch {
 	case effects.Renew:

@@ -74,46 +74,43 @@ func All(l Limits, step Stepper) (Result, error) { return all(newWorld(l, step))
 // never does again. It returns the first violation, as a *ViolationError.
 func Sessions(l Lease, step SessionStepper) (Result, error) { return all(newTenancy(l, step)) }
 
-func all[S state[S]](first S) (Result, error) {
-	s := search[S]{seen: map[any]struct{}{}}
-	err := s.visit(first, first.name(), nil)
-	return s.Result, err
-}
-
-type search[S state[S]] struct {
-	Result
-	seen map[any]struct{}
-}
-
-func (s *search[S]) visit(w S, name any, way *trail) error {
-	if _, ok := s.seen[name]; ok {
-		return nil
+// all visits the states in the order of their distance from the first one, so that the trail of a
+// violation is short.
+func all[S state[S]](first S) (r Result, err error) {
+	type visit struct {
+		state S
+		name  any
+		way   *trail
 	}
-	s.seen[name] = struct{}{}
-	s.Worlds++
-	if w.leads() {
-		s.Wins++
-	}
-	settled := true
-	for _, m := range w.moves() {
-		to := &trail{m.what, way}
-		s.Moves++
-		next, err := m.do()
-		if err != nil {
-			return to.violation(err)
+	seen := map[any]bool{first.name(): true}
+	for queue := []visit{{first, first.name(), nil}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		r.Worlds++
+		if at.state.leads() {
+			r.Wins++
 		}
-		there := next.name()
-		settled = settled && (!m.free || there == name) // a move that changes nothing may happen for ever
-		if err := s.visit(next, there, to); err != nil {
-			return err
+		settled := true
+		for _, m := range at.state.moves() {
+			to := &trail{m.what, at.way}
+			r.Moves++
+			next, err := m.do()
+			if err != nil {
+				return r, to.violation(err)
+			}
+			name := next.name()
+			settled = settled && (!m.free || name == at.name) // a move that changes nothing may happen for ever
+			if !seen[name] {
+				seen[name] = true
+				queue = append(queue, visit{next, name, to})
+			}
 		}
-	}
-	if settled {
-		if err := w.settled(); err != nil {
-			return way.violation(err)
+		if settled {
+			if err := at.state.settled(); err != nil {
+				return r, at.way.violation(err)
+			}
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // Random makes walks of random moves, each from the beginning until nothing can happen any

@@ -2,26 +2,14 @@
 // candidates in one election, some of which depart all the time, many observers, many forwarded
 // calls at once, and members that are killed meanwhile.
 //
-//	go test -v ./cmd/eldest/lab/load                                   # in small, a quarter of a minute
-//	go test -v -timeout 30m ./cmd/eldest/lab/load -load.for=10m        # the full load
-//	go test -v -timeout 30m ./cmd/eldest/lab/load -load.for=10m -load.json load.json
-//	go test -v -timeout 30m ./cmd/eldest/lab/load -load.for=10m -load.part=0.2
-//
 // Speed is not judged. Times are reported; what is judged holds on a machine of any speed, or the
-// run is INVALID, because the load was not reached.
+// run is INVALID, because the load was not reached. docs/reference/load.md has the commands.
 //
-// # Who takes part
-//
-// Candidates, each with a session and so a lease of its own. Each that departs is followed by
-// another one, with a new session (candidate.go); the ways to depart range from resigning to
-// crashing. Every leader writes with its guard.
-//
-// Observers, each a goroutine that reads a subscription (observers.go). The nodes of a
-// leader-elected service, whose leader resigns now and then; bursts of calls are sent to the nodes
-// that do not lead and are forwarded (service.go).
-//
-// One member of etcd after the other is killed and restarted, and the history is compacted
-// (run.go).
+// Candidates have a session and so a lease of their own. Each that departs is followed by another one,
+// with a new session (candidate.go). Every leader writes with its guard. Observers are goroutines that
+// read a subscription each (observers.go). Bursts of calls are sent to those nodes of a leader-elected
+// service that do not lead, and are forwarded (service.go). One member of etcd after the other is killed
+// and restarted, and the history is compacted (run.go).
 //
 // # What is judged
 //
@@ -44,9 +32,5 @@
 //
 // Errors that reach a caller unexpectedly are no violation. They are counted by kind.
 //
-// A run that did not reach its load is INVALID, which fails like a violation. It must reach four
-// fifths of the departures, the bursts of calls, the kills, the restarts, the compactions, the
-// leaders' crashes and the hand-overs that its scale has time for. Where the faults themselves
-// reduce the load it is less: two fifths of the calls answered OK, and a tenure, a convergence of
-// the observers and a guarded write for every 25th departure (summary.go).
+// A run that did not reach its load (Scale.missed) is INVALID, which fails like a violation.
 package load

@@ -88,14 +88,14 @@ func Full() Scale {
 // processor, with the race detector a fifth.
 func Everyday() Scale {
 	return Scale{
-		For: Span(8 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
+		For: Span(4 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
 		Heartbeat: Span(50 * time.Millisecond), Election: Span(500 * time.Millisecond),
-		Candidates: 50, Clients: 3, TTL: Span(5 * time.Second), PerSecond: 5, LeaderCrash: Span(4 * time.Second),
+		Candidates: 50, Clients: 3, TTL: Span(5 * time.Second), PerSecond: 8, LeaderCrash: Span(2 * time.Second),
 		Observers: 1000, Watchers: 2,
-		Nodes: 3, Calls: 50, CallEvery: Span(2 * time.Second), HandOver: Span(4 * time.Second),
-		// Less often than the TTL, because each election in etcd prolongs all leases: if each kill
-		// causes one, the lease of a leader that crashed would never expire.
-		KillEvery: Span(7 * time.Second), DownFor: Span(time.Second),
+		Nodes: 3, Calls: 50, CallEvery: Span(time.Second), HandOver: Span(1500 * time.Millisecond),
+		// Each election in etcd prolongs all leases, and one kill in three causes one: more often than
+		// once in a TTL, the lease of a leader that crashed would never expire.
+		KillEvery: Span(2500 * time.Millisecond), DownFor: Span(500 * time.Millisecond),
 		Inspect: Span(time.Second),
 	}
 }

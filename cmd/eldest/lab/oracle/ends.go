@@ -144,7 +144,7 @@ func I7(h *History) []Violation {
 	// yields has the suspended participants: true for one that has yielded since, with a new key.
 	yields := map[string]bool{}
 	// troubled reports whether something was wrong with a participant in the last TTL.
-	troubled := func(who string, at time.Duration) bool { return h.troubled(who, at-h.TTL, at) }
+	troubled := func(who string, at time.Duration) bool { return h.Troubled(who, at-h.TTL, at) }
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Joined:
@@ -172,7 +172,7 @@ func I7(h *History) []Violation {
 			}
 		case Failed, Ended:
 			j := joined[e.Who]
-			refused := e.Denied && h.troubled("", e.At, e.At)
+			refused := e.Denied && h.Troubled("", e.At, e.At)
 			evicted := j.Beat > 0 && troubled(e.Who, e.At) && slices.ContainsFunc(q, func(l *life) bool {
 				return l.lease == j.Lease && l.removed && l.died >= j.At && l.died <= e.At
 			})
@@ -211,7 +211,7 @@ func I7(h *History) []Violation {
 		})
 		switch {
 		case turn == math.MaxInt64 || l.removed && l.died <= due || who == "" || due > h.end():
-		case leads || h.troubled(who, turn, due) || h.reports(who, turn, due, Failed, Crashed):
+		case leads || h.Troubled(who, turn, due) || h.reports(who, turn, due, Failed, Crashed):
 		default:
 			out.add(due, "%s (create %d) was the oldest at %v, with nothing wrong, and did not lead by %v", who, l.create, turn, due)
 		}
@@ -219,9 +219,9 @@ func I7(h *History) []Violation {
 	return out.all
 }
 
-// troubled reports whether something was wrong with who's connection to the server, or may still
+// Troubled reports whether something was wrong with who's connection to the server, or may still
 // have had effects, at any time in [from, to].
-func (h *History) troubled(who string, from, to time.Duration) bool {
+func (h *History) Troubled(who string, from, to time.Duration) bool {
 	return slices.ContainsFunc(h.Events, func(e Event) bool {
 		return e.Kind == Trouble && (e.Who == who || e.Who == "") && e.At <= to && e.Until+aftermath >= from
 	})

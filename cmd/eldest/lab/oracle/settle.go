@@ -99,7 +99,7 @@ func (h *History) orphans() []Violation {
 		}
 		for _, i := range idles[l.lease] {
 			from, till := max(i.from, l.born), min(i.till, died)
-			if till-from > fading && !h.troubled(i.who, from, till) {
+			if till-from > fading && !h.Troubled(i.who, from, till) {
 				out.add(from+fading, "key %s (create %d) existed until %v, and %s was no candidate from %v on: an orphaned key", l.key, l.create, till, i.who, i.from)
 			}
 		}

@@ -13,10 +13,6 @@
 // for each piece of output (https://docs.asciinema.org/manual/asciicast/v2/). Asciinema can play
 // it.
 //
-// The demo prints lines, and sets bold, dim and four colours (SGR). Any other control sequence is
-// an error. Each run of characters is fixed to its columns by textLength, so that it fits any
-// monospaced font.
-//
 // # Not guaranteed
 //
 // A picture may not follow the colours of a website: an SVG in a page only has access to the

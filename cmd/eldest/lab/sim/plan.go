@@ -43,7 +43,7 @@ type plan struct {
 	tokens    time.Duration // how long etcd's tokens live; 0: no authentication
 	ranked    bool          // members yield to one another by priority
 	mute      bool          // with tokens: the participants' role cannot access heartbeats
-	watched   bool          // there is an observer, and time passes to the end
+	watched   bool          // there is an observer
 	spoil     spoiler       // of all tenures; never drawn
 }
 
@@ -152,6 +152,9 @@ func (p *plan) String() string {
 	}
 	return b.String()
 }
+
+// watched is how many scenarios there are to one that is observed.
+const watched = 3
 
 // calm is the time before the first fault, in which the first leader is elected.
 const calm = 3 * time.Second

@@ -40,21 +40,19 @@ type run struct {
 	mu           sync.Mutex
 	participants []*participant
 	struck       map[string]int
-	// trouble is until when something is wrong with a host, by name; "" is the server.
-	trouble map[string]time.Duration
-	lost    map[string]time.Duration // when a host last lost a reply, by name
-	removed map[int64]bool           // tenures whose key was removed by hand
-	open    []func()                 // count faults that may not have ended
-	owed    bool                     // space must be restored, when the server is up again
-	again   int                      // processes that were started after a crash
-	wrong   []oracle.Violation       // found here, and not by the oracle
+	lost         map[string]time.Duration // when a host last lost a reply, by name
+	removed      map[int64]bool           // tenures whose key was removed by hand
+	open         []func()                 // count faults that may not have ended
+	owed         bool                     // space must be restored, when the server is up again
+	again        int                      // processes that were started after a crash
+	wrong        []oracle.Violation       // found here, and not by the oracle
 }
 
 // play runs a plan in a world and judges it.
 func (p *plan) play(w *rig.World) *result {
 	r := &run{
 		plan: p, world: w, log: oracle.NewLog(w.Now, w.Server.Rev), admin: w.Host(rig.Admin), healed: make(chan struct{}),
-		struck: map[string]int{}, trouble: map[string]time.Duration{}, lost: map[string]time.Duration{}, removed: map[int64]bool{},
+		struck: map[string]int{}, lost: map[string]time.Duration{}, removed: map[int64]bool{},
 	}
 	ctx, stop := context.WithCancel(w.T.Context())
 	defer stop()
@@ -89,7 +87,7 @@ func (p *plan) play(w *rig.World) *result {
 	r.heal()
 	close(r.healed)
 	r.asking.Wait()
-	r.settle()
+	time.Sleep(2*r.ttl + p.tempo.settle) // leases expire, sessions are opened, back-offs end
 	r.settled()
 	stop()
 	bystanders.Wait()
@@ -183,38 +181,21 @@ func (r *run) owner(key string) *participant {
 	return nil
 }
 
-// steady is how long a host must have been without faults before its participant must react
-// promptly: gRPC's reconnection back-off is over by then.
-const steady = 8 * time.Second
-
 // well reports whether the participant's connection to the server has had no fault for some time,
 // and none is armed.
 func (r *run) well(p *participant) bool {
-	if p.host.Armed() || p.halted() != nil {
-		return false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range []string{"", p.name} {
-		if at, ok := r.trouble[name]; ok && r.world.Now() < at+steady {
-			return false
-		}
-	}
-	return true
+	now, sofar := r.world.Now(), oracle.History{Events: r.log.Events()}
+	return !p.host.Armed() && p.halted() == nil && !sofar.Troubled(p.name, now, now)
 }
 
 // bother records that something is wrong with the participant, or, for nil, with the server, for a
 // while.
 func (r *run) bother(p *participant, d time.Duration) {
-	name := ""
+	e := oracle.Event{Kind: oracle.Trouble, Until: r.world.Now() + d}
 	if p != nil {
-		name = p.name
+		e.Who = p.name
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	until := r.world.Now() + d
-	r.trouble[name] = max(r.trouble[name], until)
-	r.log.Add(oracle.Event{Who: name, Kind: oracle.Trouble, Until: until})
+	r.log.Add(e)
 }
 
 // later calls f after a while, unless everything has healed by then.
@@ -282,56 +263,6 @@ func (r *run) heal() {
 		p.host.Hurry()
 	}
 	r.log.Add(oracle.Event{Kind: oracle.Healed, Text: "everything heals"})
-}
-
-// One scenario in patient waits to the end although all is well; one in watched is observed, and waits too.
-const (
-	patient = 8
-	watched = 3
-)
-
-// settle lets time pass in which everything recovers by itself: leases expire, sessions are opened,
-// back-offs end. In most scenarios it ends once all has been well for a moment; a few scenarios,
-// and all with an observer, wait for the whole time, to show that it lasts.
-func (r *run) settle() {
-	const enough = 3
-	all := 2*r.ttl + r.tempo.settle
-	if r.watched || r.seed%patient == 0 {
-		time.Sleep(all)
-		return
-	}
-	look, end := max(250*time.Millisecond, r.ttl/32), r.world.Now()+all
-	for well := 0; r.world.Now() < end && well < enough; {
-		time.Sleep(min(end-r.world.Now(), look))
-		if well++; !r.recovered() {
-			well = 0
-		}
-	}
-}
-
-// recovered reports whether all participants that live are in the queue, all have started, no other
-// lease remains, and the checks of the end would find nothing wrong.
-func (r *run) recovered() bool {
-	living := 0
-	for _, p := range r.allParticipants() {
-		started, lives, _ := p.state()
-		if !started {
-			return false
-		}
-		if lives {
-			living++
-		}
-	}
-	if len(r.queue()) != living {
-		return false
-	}
-	leases, err := r.admin.Client.Leases(r.world.T.Context())
-	if err != nil || len(leases.Leases) != living {
-		return false
-	}
-	h := r.history()
-	h.Events = append(h.Events, oracle.Event{At: r.world.Now(), Kind: oracle.Quiet, Rev: r.world.Server.Rev()})
-	return len(oracle.I5(h)) == 0
 }
 
 // settled reports whose keys exist when all has settled; by then an observer must have the first of them.

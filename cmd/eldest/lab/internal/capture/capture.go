@@ -41,13 +41,14 @@ type Capture struct {
 	messages []wiretap.Message
 	dropped  bool
 	frozen   bool
-	more     chan struct{} // closed, and replaced, with each message
+	cut      map[string]bool // lanes
+	more     chan struct{}   // closed, and replaced, with each message
 }
 
 // Start starts etcd, if Config has no endpoints, and the wiretap. It blocks until etcd serves
 // requests or ctx ends. The caller must Close the capture.
 func Start(ctx context.Context, cfg Config) (*Capture, error) {
-	c := &Capture{cfg: cfg, more: make(chan struct{})}
+	c := &Capture{cfg: cfg, more: make(chan struct{}), cut: map[string]bool{}}
 	if len(cfg.Endpoints) == 0 {
 		etcd, err := devcluster.Start(ctx, devcluster.Config{})
 		if err != nil {
@@ -66,24 +67,33 @@ func Start(ctx context.Context, cfg Config) (*Capture, error) {
 	return c, nil
 }
 
-func (c *Capture) record(m wiretap.Message) {
+func (c *Capture) record(m *wiretap.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frozen || c.cfg.Filter != nil && !c.cfg.Filter(m) {
+	m.Lost = c.cut[m.Lane] && (m.Kind == wiretap.Request || m.Kind == wiretap.Answer)
+	if c.frozen || c.cfg.Filter != nil && !c.cfg.Filter(*m) {
 		return
 	}
 	if c.cfg.Tell != nil {
-		c.cfg.Tell(m)
+		c.cfg.Tell(*m)
 	}
 	switch {
 	case c.cfg.Forget:
 	case len(c.messages) == MaxMessages:
 		c.dropped = true
 	default:
-		c.messages = append(c.messages, m)
+		c.messages = append(c.messages, *m)
 		close(c.more)
 		c.more = make(chan struct{})
 	}
+}
+
+// Cut partitions a lane from etcd, for good: what it sends and what is sent to it is lost, while its
+// connections stay open.
+func (c *Capture) Cut(lane string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[lane] = true
 }
 
 // Freeze ends the recording. Messages are forwarded as before.

@@ -25,15 +25,15 @@ func start(t *testing.T, cfg capture.Config) *capture.Capture {
 	return c
 }
 
-func put(t *testing.T, endpoint, key string) {
+func put(ctx context.Context, t *testing.T, endpoint, key string) error {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	_, err = client.Put(ctx, key, "v")
-	require.NoError(t, err)
+	return err
 }
 
 // TestProgram is the program that other tests run: it sends requests to the given addresses.
@@ -42,7 +42,7 @@ func TestProgram(t *testing.T) {
 		t.SkipNow() //nolint:forbidigo // not a test of its own
 	}
 	for _, name := range []string{"ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS"} {
-		put(t, os.Getenv(name), name)
+		require.NoError(t, put(t.Context(), t, os.Getenv(name), name))
 	}
 }
 
@@ -96,24 +96,32 @@ func TestInterrupted(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Messages that do not match the filter are neither passed to Tell nor kept; after Freeze none are.
-func TestFilterAndFreeze(t *testing.T) {
-	told := 0
+// Messages that do not match the filter are neither passed to Tell nor kept; after Freeze none are. What
+// a lane sends after Cut is kept, and does not arrive.
+func TestFilterFreezeAndCut(t *testing.T) {
+	told := make(chan wiretap.Message, 10)
 	c := start(t, capture.Config{
 		Filter: func(m wiretap.Message) bool { return m.Kind == wiretap.Request },
-		Tell:   func(wiretap.Message) { told++ },
+		Tell:   func(m wiretap.Message) { told <- m },
 	})
-	put(t, c.Endpoint(), "k")
+	require.NoError(t, put(t.Context(), t, c.Endpoint(), "k"))
 	require.NoError(t, c.Await(t.Context(), func(m []wiretap.Message) bool { return len(m) == 1 }))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, c.Await(ended, func([]wiretap.Message) bool { return false }), context.Canceled)
+	require.False(t, (<-told).Lost)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Cut("client-2")
+	go func() {
+		if m := <-told; m.Lost {
+			cancel()
+		}
+	}()
+	require.ErrorIs(t, put(ctx, t, c.Endpoint(), "k"), context.Canceled)
+	require.ErrorIs(t, c.Await(ctx, func([]wiretap.Message) bool { return false }), context.Canceled)
 	c.Freeze()
-	put(t, c.Endpoint(), "k")
+	require.NoError(t, put(t.Context(), t, c.Endpoint(), "k"))
 	messages, err := c.Close()
 	require.NoError(t, err)
-	require.Len(t, messages, 1)
-	require.Equal(t, 1, told)
+	require.Len(t, messages, 2)
+	require.Empty(t, told)
 }
 
 // Too many messages are an error; a partial trace is not returned silently.

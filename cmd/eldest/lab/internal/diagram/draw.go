@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
 // drawing is the diagram of a transcript.
@@ -37,8 +38,8 @@ func Draw(out io.Writer, title string, entries []transcript.Entry) error {
 }
 
 // looks are the classes of messages.
-var looks = map[transcript.Kind]string{
-	transcript.Ask: "request", transcript.Answer: "answer", transcript.Event: "news", transcript.End: "answer",
+var looks = map[wiretap.Kind]string{
+	wiretap.Request: "request", wiretap.Answer: "answer", transcript.Event: "news", wiretap.End: "answer",
 }
 
 func (d *drawing) entry(e transcript.Entry) {
@@ -47,7 +48,7 @@ func (d *drawing) entry(e transcript.Entry) {
 		d.bars = d.bars || len(e.Gained) > 0
 		d.Y += gap
 	}()
-	if e.Kind == transcript.Note {
+	if e.Kind == wiretap.Note {
 		d.note(e)
 		return
 	}
@@ -55,7 +56,7 @@ func (d *drawing) entry(e transcript.Entry) {
 	lines := said(e)
 	d.Y += leading * len(lines)
 	from, to := e.Lane, Etcd
-	if e.Kind != transcript.Ask {
+	if e.Kind != wiretap.Request {
 		from, to = Etcd, e.Lane
 	}
 	for i := range lines {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/diagram"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
 func drawn(t *testing.T, entries ...transcript.Entry) string {
@@ -27,7 +28,7 @@ func drawn(t *testing.T, entries ...transcript.Entry) string {
 }
 
 func put(lane, key string) transcript.Entry {
-	return transcript.Entry{Lane: lane, Kind: transcript.Answer, Verb: "Put", Gained: []string{key}}
+	return transcript.Entry{Lane: lane, Kind: wiretap.Answer, Verb: "Put", Gained: []string{key}}
 }
 
 func gone(key string) transcript.Entry {
@@ -38,10 +39,10 @@ func gone(key string) transcript.Entry {
 // the same bytes.
 func TestDraw(t *testing.T) {
 	entries := []transcript.Entry{
-		{Lane: "anna", Kind: transcript.Ask, Verb: "Put", Parts: []string{`"<k>" = "` + strings.Repeat("x", 200) + `"`}},
-		{Lane: "bert", Kind: transcript.Ask, Verb: "Range", Parts: []string{`"k"`}, Lost: true},
-		{Lane: "bert", Kind: transcript.Note, Verb: "sleeps"},
-		{Kind: transcript.Note, Verb: "night falls"},
+		{Lane: "anna", Kind: wiretap.Request, Verb: "Put", Parts: []string{`"<k>" = "` + strings.Repeat("x", 200) + `"`}},
+		{Lane: "bert", Kind: wiretap.Request, Verb: "Range", Parts: []string{`"k"`}, Lost: true},
+		{Lane: "bert", Kind: wiretap.Note, Verb: "sleeps"},
+		{Kind: wiretap.Note, Verb: "night falls"},
 	}
 	doc := drawn(t, entries...)
 	require.Contains(t, doc, "a &lt;title&gt;")

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
 // Distances, in pixels.
@@ -60,7 +61,7 @@ func said(e transcript.Entry) []string {
 	all := e
 	all.Lost = false
 	limit := wide
-	if e.Kind == transcript.Ask {
+	if e.Kind == wiretap.Request {
 		limit = bold
 	}
 	if text := all.Text(); utf8.RuneCountInString(text) <= limit {

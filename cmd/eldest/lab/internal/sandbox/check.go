@@ -10,6 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
 // Limits of actions and scenarios.
@@ -72,7 +73,7 @@ func checkDelay(a feed.Action) error {
 }
 
 func checkBreakpoint(a feed.Action) error {
-	kinds := []string{string(transcript.Ask), string(transcript.Answer), string(transcript.Event), string(transcript.End)}
+	kinds := []string{string(wiretap.Request), string(wiretap.Answer), string(transcript.Event), string(wiretap.End)}
 	for _, b := range a.Breakpoints {
 		method, kind, _ := strings.Cut(b, " ")
 		if method == "" || len(b) > mostWord || !slices.Contains(kinds, kind) {

@@ -65,7 +65,8 @@ func newTap(of *candidate, index int, endpoints []string) (*tap, error) {
 }
 
 // record adds a message to the log.
-func (t *tap) record(m wiretap.Message) {
+func (t *tap) record(recorded *wiretap.Message) {
+	m := *recorded
 	entries := t.live.Entries(m)
 	kind, method := entries[0].Kind, path.Base(m.Method)
 	state := &feed.MessageState{
@@ -98,7 +99,7 @@ func (t *tap) record(m wiretap.Message) {
 	reply := m.Kind != wiretap.Request
 	t.come(m.Number, state, message{
 		id: state.ID, at: time.Now(), kind: method + " " + string(kind), reply: reply, end: m.Kind == wiretap.End,
-		answer: kind == transcript.Answer && !m.Stream && !state.Renewal && method != "Range",
+		answer: kind == wiretap.Answer && !m.Stream && !state.Renewal && method != "Range",
 		tap:    t, call: m.Call,
 	})
 	if reply && !state.Renewal {

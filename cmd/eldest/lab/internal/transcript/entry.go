@@ -3,19 +3,13 @@ package transcript
 import (
 	"strings"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// Kind is the kind of an entry.
-type Kind string
-
-// The kinds. A client sends requests and etcd answers; events are received by watches.
-const (
-	Ask    Kind = "request"
-	Answer Kind = "answer"
-	Event  Kind = "event"
-	End    Kind = "end"
-	Note   Kind = "note"
-)
+// Event is the kind of an entry that is an event, received by a watch. The other kinds are those of
+// messages.
+const Event wiretap.Kind = "event"
 
 // Entry is one line of a transcript.
 type Entry struct {
@@ -26,7 +20,7 @@ type Entry struct {
 	// connection and the call, numbered from 1; zero in the normal form.
 	Lane             string
 	Connection, Call int
-	Kind             Kind
+	Kind             wiretap.Kind
 	// Verb is the method, without its service; Parts are the rest of the text.
 	Verb  string
 	Parts []string
@@ -60,9 +54,9 @@ func (e Entry) Text() string {
 // Arrow points from the lane to etcd or back.
 func (e Entry) Arrow() string {
 	switch e.Kind {
-	case Ask:
+	case wiretap.Request:
 		return "→"
-	case Note:
+	case wiretap.Note:
 		return "·"
 	default:
 		return "←"

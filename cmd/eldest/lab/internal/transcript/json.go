@@ -16,7 +16,7 @@ import (
 // line is one line of JSON.
 type line struct {
 	TimeMS     *float64        `json:"time_ms,omitempty"`
-	Kind       Kind            `json:"kind"`
+	Kind       wiretap.Kind    `json:"kind"`
 	Lane       string          `json:"lane,omitempty"`
 	Connection int             `json:"connection,omitempty"`
 	Call       int             `json:"call,omitempty"`
@@ -34,31 +34,25 @@ func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 // JSON writes a message and its entries, one object a line. An answer with several events gives
 // several lines, the first of which has the message.
 func JSON(out io.Writer, m wiretap.Message, entries []Entry) error {
-	var b bytes.Buffer
+	body, err := Body(m)
+	if err != nil {
+		return err
+	}
+	lines := make([]line, len(entries))
 	for i, e := range entries {
 		at := milliseconds(e.At)
-		l := line{
+		lines[i] = line{
 			TimeMS: &at, Kind: e.Kind, Lane: e.Lane, Connection: e.Connection, Call: e.Call, Method: m.Method,
 			Text: e.Text(), TookMS: milliseconds(e.Took), Lost: e.Lost,
 		}
 		if m.Status != nil {
-			if l.Code = m.Status.Code().String(); m.Status.Code() != codes.OK {
-				l.Error = m.Status.Message()
+			if lines[i].Code = m.Status.Code().String(); m.Status.Code() != codes.OK {
+				lines[i].Error = m.Status.Message()
 			}
-		}
-		if i == 0 {
-			body, err := Body(m)
-			if err != nil {
-				return err
-			}
-			l.Message = body
-		}
-		if err := encode(&b, l); err != nil {
-			return err
 		}
 	}
-	_, err := out.Write(b.Bytes())
-	return err
+	lines[0].Message = body
+	return write(out, lines)
 }
 
 // Body returns the whole message as JSON, with etcd's names of the fields; nil if it has none or its
@@ -72,27 +66,26 @@ func Body(m wiretap.Message) (json.RawMessage, error) {
 
 // PrintJSON writes a normal form, one object a line.
 func PrintJSON(out io.Writer, entries []Entry) error {
-	var b bytes.Buffer
-	for _, e := range entries {
-		l := line{Kind: e.Kind, Lane: e.Lane, Method: e.Verb, Text: e.Text(), Lost: e.Lost}
-		if e.Kind == Note {
-			l.Method = ""
+	lines := make([]line, len(entries))
+	for i, e := range entries {
+		lines[i] = line{Kind: e.Kind, Lane: e.Lane, Text: e.Text(), Lost: e.Lost}
+		if e.Kind != wiretap.Note {
+			lines[i].Method = e.Verb
 		}
-		if err := encode(&b, l); err != nil {
+	}
+	return write(out, lines)
+}
+
+// write writes lines at once.
+func write(out io.Writer, lines []line) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
 			return err
 		}
 	}
-	_, err := out.Write(b.Bytes())
+	_, err := io.WriteString(out, plain.JSON(b.String()))
 	return err
-}
-
-func encode(b *bytes.Buffer, l line) error {
-	var one bytes.Buffer
-	enc := json.NewEncoder(&one)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil {
-		return err
-	}
-	b.WriteString(plain.JSON(one.String()))
-	return nil
 }

@@ -7,16 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
-
-// plainLine makes an untrusted text fit for a line.
-func plainLine(text string) string { return plain.Line(text) }
 
 // Line formats an entry of a live transcript: the time in seconds, the lane, the number of the
 // call, and the text; at the end how long the answer took.
 func (e Entry) Line() string {
-	text := fmt.Sprintf("%10.6f  %-10s", e.At.Seconds(), plainLine(e.Lane))
-	if e.Kind == Note {
+	text := fmt.Sprintf("%10.6f  %-10s", e.At.Seconds(), plain.Line(e.Lane))
+	if e.Kind == wiretap.Note {
 		return text + "        · " + e.Text()
 	}
 	text += fmt.Sprintf(" #%-4d %s %s", e.Call, e.Arrow(), e.Text())
@@ -34,10 +32,10 @@ const wide = 100
 func Print(out io.Writer, entries []Entry) error {
 	width := 0
 	for _, e := range entries {
-		width = max(width, utf8.RuneCountInString(plainLine(e.Lane)))
+		width = max(width, utf8.RuneCountInString(plain.Line(e.Lane)))
 	}
 	for _, e := range entries {
-		head := fmt.Sprintf("%-*s %s ", width, plainLine(e.Lane), e.Arrow())
+		head := fmt.Sprintf("%-*s %s ", width, plain.Line(e.Lane), e.Arrow())
 		if _, err := fmt.Fprintln(out, strings.Join(e.broken(head), "\n")); err != nil {
 			return err
 		}
@@ -62,7 +60,7 @@ func (e Entry) broken(head string) []string {
 			inner = ""
 		}
 		lines = append(lines, indent+inner+part)
-		if e.Kind == Ask {
+		if e.Kind == wiretap.Request {
 			inner = strings.Repeat(" ", len("Then "))
 		}
 	}

@@ -23,7 +23,7 @@ func (l *Live) Entries(m wiretap.Message) []Entry {
 	case wiretap.Request:
 		l.asked[m.Call] = m.At
 	case wiretap.Answer:
-		if at, ok := l.asked[m.Call]; ok && entries[0].Kind == Answer {
+		if at, ok := l.asked[m.Call]; ok && entries[0].Kind != Event {
 			entries[0].Took = m.At - at
 			delete(l.asked, m.Call)
 		}

@@ -16,9 +16,8 @@ type normal struct {
 	// base is the revision of the store at the beginning, which is named r1.
 	base    int64
 	leases  map[int64]string
-	known   []int64 // all leases, longest ID first
-	watches map[watchID]string
-	numbers map[watchID]int // the same, for sorting
+	known   []int64         // all leases, longest ID first
+	watches map[watchID]int // their numbers, from 1 in each lane
 	lanes   map[string]int  // how many watches each lane has
 	// mask gives all leases the same name, and all watches.
 	mask bool
@@ -53,8 +52,8 @@ func (n *normal) rev(revision int64) string {
 }
 
 func (n *normal) watch(call int, id int64) string {
-	if name := n.watches[watchID{call, id}]; name != "" {
-		return name
+	if number := n.watches[watchID{call, id}]; number > 0 {
+		return "w" + strconv.Itoa(number)
 	}
 	return "w"
 }
@@ -62,9 +61,8 @@ func (n *normal) watch(call int, id int64) string {
 // created names the next watch of a lane.
 func (n *normal) created(lane string, id watchID) string {
 	n.lanes[lane]++
-	name := "w" + strconv.Itoa(n.lanes[lane])
-	n.watches[id], n.numbers[id] = name, n.lanes[lane]
-	return name
+	n.watches[id] = n.lanes[lane]
+	return n.watch(id.call, id.id)
 }
 
 // certain is how many digits an ID must have to be replaced anywhere in a text; a shorter one is
@@ -93,7 +91,7 @@ func Normalise(messages []wiretap.Message) []Entry {
 	g.attribute()
 	n := &normal{
 		base: baseOf(g.atoms), leases: make(map[int64]string),
-		watches: make(map[watchID]string), numbers: make(map[watchID]int), lanes: make(map[string]int),
+		watches: make(map[watchID]int), lanes: make(map[string]int),
 	}
 	n.know(g.granted)
 	order := g.sorted()
@@ -143,7 +141,7 @@ func (a *atom) entries(n *normal, lanes map[string]int) []Entry {
 		}
 	}
 	slices.SortStableFunc(a.told, func(x, y told) int {
-		return cmp.Or(cmp.Compare(lanes[x.lane], lanes[y.lane]), cmp.Compare(n.numbers[x.watch], n.numbers[y.watch]))
+		return cmp.Or(cmp.Compare(lanes[x.lane], lanes[y.lane]), cmp.Compare(n.watches[x.watch], n.watches[y.watch]))
 	})
 	for _, t := range a.told {
 		entries = append(entries, Entry{

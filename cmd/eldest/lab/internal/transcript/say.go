@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
@@ -21,25 +22,24 @@ func verb(method string) string {
 // say formats a message: one entry, or one for each event. created is the name of the watch that a
 // request creates, if it is known.
 func say(m wiretap.Message, created string, n names) []Entry {
-	e := Entry{Lane: m.Lane, Verb: verb(m.Method), Lost: m.Lost}
+	e := Entry{Lane: m.Lane, Kind: m.Kind, Verb: verb(m.Method), Lost: m.Lost}
 	if n.exact() {
 		e.At, e.Connection, e.Call = m.At, m.Connection, m.Call
 	}
 	switch m.Kind {
 	case wiretap.Note:
-		e.Kind, e.Verb = Note, plainLine(n.text(m.Text))
+		e.Verb = plain.Line(n.text(m.Text))
 		return []Entry{e}
 	case wiretap.End:
-		e.Kind, e.Parts = End, []string{sayEnd(m, n)}
+		e.Parts = []string{sayEnd(m, n)}
 		return []Entry{e}
 	case wiretap.Request:
-		e.Kind, e.Parts = Ask, sayRequest(m, created, n)
+		e.Parts = sayRequest(m, created, n)
 		if r, ok := m.Body.(*etcdserverpb.WatchRequest); ok {
 			e.Verb += " " + watchVerb(r)
 		}
 		return []Entry{e}
 	}
-	e.Kind = Answer
 	if r, ok := m.Body.(*etcdserverpb.WatchResponse); ok && len(r.Events) > 0 {
 		var all []Entry
 		for _, event := range r.Events {
@@ -137,7 +137,7 @@ func sayEnd(m wiretap.Message, n names) string {
 	case s.Code() == codes.Canceled:
 		return "ended by the client"
 	default:
-		return "ended, " + s.Code().String() + ": " + plainLine(n.text(s.Message()))
+		return "ended, " + s.Code().String() + ": " + plain.Line(n.text(s.Message()))
 	}
 }
 

@@ -19,17 +19,10 @@ type method struct {
 // methodOf looks a method up in etcd's API, by its full name. A method that is not there is assumed
 // to be a stream.
 func methodOf(full string) method {
-	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	if err != nil {
-		return method{stream: true}
-	}
-	description, ok := found.(protoreflect.ServiceDescriptor)
+	name := strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", ".")
+	found, _ := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	m, ok := found.(protoreflect.MethodDescriptor)
 	if !ok {
-		return method{stream: true}
-	}
-	m := description.Methods().ByName(protoreflect.Name(name))
-	if m == nil {
 		return method{stream: true}
 	}
 	return method{

@@ -1,7 +1,7 @@
 // Package wiretap is a transparent proxy between etcd's clients and etcd, which records every
 // request, every answer and every event, in order.
 //
-//	tap, err := wiretap.Start(wiretap.Config{Endpoints: endpoints, Record: func(m wiretap.Message) { ... }})
+//	tap, err := wiretap.Start(wiretap.Config{Endpoints: endpoints, Record: func(m *wiretap.Message) { ... }})
 //	if err != nil { ... }
 //	defer tap.Close()
 //	// tap.Endpoint() is what a client dials in place of etcd.
@@ -31,10 +31,6 @@
 //
 // Each client is a lane. Its name is the client's user agent (grpc.WithUserAgent); connections
 // without one are named client, client-2 and so on. Two connections with one name are one lane.
-//
-// A lane can be partitioned: what it sends and what is sent to it is lost, and recorded as lost,
-// while its connection stays open. When the partition is healed, the calls that lost a message end
-// with Unavailable: they cannot be completed.
 //
 // Passwords and tokens are not recorded.
 //

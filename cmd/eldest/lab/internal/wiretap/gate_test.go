@@ -34,6 +34,24 @@ func isPutAnswer(m wiretap.Message) bool {
 	return ok
 }
 
+func hasEvents(m wiretap.Message) bool {
+	r, ok := m.Body.(*etcdserverpb.WatchResponse)
+	return ok && len(r.Events) > 0
+}
+
+// until returns a gate that reports each message to held, and passes it on when release is closed.
+func until(release <-chan struct{}, held func(wiretap.Message)) func(context.Context, wiretap.Message) bool {
+	return func(ctx context.Context, m wiretap.Message) bool {
+		held(m)
+		select {
+		case <-release:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // value returns the value of a key, by a client that the gate does not delay.
 func (s *stage) value(key string) string {
 	s.Helper()
@@ -59,15 +77,7 @@ func (s *stage) put(ctx context.Context, lane, key, value string) <-chan error {
 // A request that is held reaches etcd when it is released, and others do not wait for it.
 func TestGateHolds(t *testing.T) {
 	held, release := make(chan wiretap.Message, 1), make(chan struct{})
-	s := gated(t, func(m wiretap.Message) bool { return isPut(m) && m.Lane == "anna" }, func(ctx context.Context, m wiretap.Message) bool {
-		held <- m
-		select {
-		case <-release:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	})
+	s := gated(t, func(m wiretap.Message) bool { return isPut(m) && m.Lane == "anna" }, until(release, func(m wiretap.Message) { held <- m }))
 	given := s.put(s.ctx, "anna", "k", "v")
 	m := <-held
 	require.Equal(t, wiretap.Request, m.Kind)
@@ -121,18 +131,7 @@ func TestGateKeepsTheOrder(t *testing.T) {
 	const events = 5
 	var once sync.Once
 	held, release := make(chan struct{}), make(chan struct{})
-	s := gated(t, func(m wiretap.Message) bool {
-		r, ok := m.Body.(*etcdserverpb.WatchResponse)
-		return ok && len(r.Events) > 0
-	}, func(ctx context.Context, _ wiretap.Message) bool {
-		once.Do(func() { close(held) })
-		select {
-		case <-release:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	})
+	s := gated(t, hasEvents, until(release, func(wiretap.Message) { once.Do(func() { close(held) }) }))
 	watched := s.client("anna").Watch(s.ctx, "k", clientv3.WithCreatedNotify())
 	<-watched
 	for i := range events {
@@ -162,10 +161,7 @@ func TestGateKeepsTheOrder(t *testing.T) {
 func TestGateDropsWhatFollows(t *testing.T) {
 	decided := make(chan bool)
 	asked := make(chan wiretap.Message, 100)
-	s := gated(t, func(m wiretap.Message) bool {
-		r, ok := m.Body.(*etcdserverpb.WatchResponse)
-		return ok && len(r.Events) > 0
-	}, func(_ context.Context, m wiretap.Message) bool {
+	s := gated(t, hasEvents, func(_ context.Context, m wiretap.Message) bool {
 		asked <- m
 		return <-decided
 	})
@@ -177,7 +173,7 @@ func TestGateDropsWhatFollows(t *testing.T) {
 	}
 	s.eventually(func(m wiretap.Message) bool {
 		r, ok := m.Body.(*etcdserverpb.WatchResponse)
-		return ok && len(r.Events) > 0 && string(r.Events[len(r.Events)-1].Kv.Value) == "1"
+		return ok && hasEvents(m) && string(r.Events[len(r.Events)-1].Kv.Value) == "1"
 	})
 	first := (<-asked).Call
 	decided <- false
@@ -194,11 +190,7 @@ func TestGateDropsWhatFollows(t *testing.T) {
 // What the gate holds ends with its call, and with the proxy.
 func TestGateEndsWithTheCall(t *testing.T) {
 	held := make(chan struct{}, 2)
-	s := gated(t, isPut, func(ctx context.Context, _ wiretap.Message) bool {
-		held <- struct{}{}
-		<-ctx.Done()
-		return false
-	})
+	s := gated(t, isPut, until(nil, func(wiretap.Message) { held <- struct{}{} }))
 	short, cancel := context.WithCancel(s.ctx)
 	given := s.put(short, "anna", "k", "v")
 	<-held

@@ -35,10 +35,10 @@ func (p *Proxy) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Conte
 
 // HandleConn implements stats.Handler: when a client's connection ends, so does the one to etcd.
 func (p *Proxy) HandleConn(ctx context.Context, s stats.ConnStats) {
-	c, ok := ctx.Value(connectionKey{}).(*connection)
-	if _, ended := s.(*stats.ConnEnd); !ok || !ended {
+	if _, ended := s.(*stats.ConnEnd); !ended {
 		return
 	}
+	c := ctx.Value(connectionKey{}).(*connection)
 	c.mu.Lock()
 	etcd := c.etcd
 	c.etcd, c.ended = nil, true

@@ -45,7 +45,7 @@ type Message struct {
 	// changed. Size is its length on the wire.
 	Body proto.Message
 	Size int
-	// Lost means that it was not passed on, because the lane was partitioned.
+	// Lost means that it was not passed on, as Config.Record decided.
 	Lost bool
 	// Status is how the call ended; only an End has it.
 	Status *status.Status

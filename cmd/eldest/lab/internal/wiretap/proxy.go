@@ -23,8 +23,10 @@ type Config struct {
 	// the former, and no TLS for the latter.
 	TLS *tls.Config
 	// Record is called with each message, one after another, before the message is passed on: it
-	// must return quickly, and must not call the proxy. It is not called after Close has returned.
-	Record func(Message)
+	// must return quickly, and must not call the proxy. It is not called after Close has returned. If
+	// it sets Lost of a request or an answer, neither that message is passed on nor any that follows
+	// it in its direction, and the call stays open, as on a host that is partitioned.
+	Record func(*Message)
 	// Gate, if not nil, is called with each request, answer and end of a call, after Record and
 	// before it is passed on. It may block until ctx, the call's, ends: until then the other side
 	// gets nothing. If it returns false, the message is lost and its call ends with Unavailable, like
@@ -32,7 +34,7 @@ type Config struct {
 	// another, in the order of the messages; all others may be concurrent. The messages of a direction
 	// that come while Gate blocks are recorded at once, and Gate is called with them later, also if
 	// the call of etcd's API has ended: then they are lost, whatever it returns. Gate may call the
-	// proxy, except Close. It is not called with a message that is lost because of Cut.
+	// proxy, except Close. It is not called with a message whose Lost is set.
 	Gate func(ctx context.Context, m Message) (pass bool)
 }
 
@@ -40,7 +42,7 @@ type Config struct {
 // are safe for concurrent use.
 type Proxy struct {
 	members *members
-	sink    func(Message)
+	sink    func(*Message)
 	gate    func(context.Context, Message) bool
 	start   time.Time
 	lis     net.Listener
@@ -52,16 +54,10 @@ type Proxy struct {
 	mu                           sync.Mutex
 	connections, nameless, calls int
 	messages                     int64
-	// cuts are the partitioned lanes, each with the calls that lost a message.
-	cuts map[string]map[int]context.CancelCauseFunc
 }
 
-var (
-	// errTorn ends the calls that lost a message while their lane was partitioned.
-	errTorn = errors.New("wiretap: the lane was partitioned, and a message was lost")
-	// errDropped ends the calls that lost a message at the gate.
-	errDropped = errors.New("wiretap: a message was dropped")
-)
+// errDropped ends the calls that lost a message at the gate.
+var errDropped = errors.New("wiretap: a message was dropped")
 
 // Start listens on a free port of 127.0.0.1. It sends nothing to etcd; the first call shows whether
 // etcd is available. The caller must Close the proxy.
@@ -74,10 +70,7 @@ func Start(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{
-		members: where, sink: cfg.Record, gate: cfg.Gate, start: time.Now(), lis: lis,
-		cuts: make(map[string]map[int]context.CancelCauseFunc),
-	}
+	p := &Proxy{members: where, sink: cfg.Record, gate: cfg.Gate, start: time.Now(), lis: lis}
 	p.server = grpc.NewServer(
 		grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(p.handle), grpc.StatsHandler(p),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true),
@@ -93,26 +86,6 @@ func (p *Proxy) Endpoint() string { return p.lis.Addr().String() }
 
 // Note records a remark; lane may be "" for one about no lane.
 func (p *Proxy) Note(lane, text string) { p.record(Message{Kind: Note, Lane: lane, Text: text}) }
-
-// Cut drops everything that a lane sends, or is sent, from now on. Its connections stay open.
-func (p *Proxy) Cut(lane string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cuts[lane] == nil {
-		p.cuts[lane] = make(map[int]context.CancelCauseFunc)
-	}
-}
-
-// Mend ends a Cut. The calls that lost a message end as well.
-func (p *Proxy) Mend(lane string) {
-	p.mu.Lock()
-	torn := p.cuts[lane]
-	delete(p.cuts, lane)
-	p.mu.Unlock()
-	for _, cancel := range torn {
-		cancel(errTorn)
-	}
-}
 
 // Close ends all calls and connections and waits for them.
 func (p *Proxy) Close() {
@@ -133,27 +106,10 @@ func (p *Proxy) next() int {
 func (p *Proxy) record(m Message) Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.write(m)
-}
-
-// write is record for callers that hold p.mu.
-func (p *Proxy) write(m Message) Message {
 	p.messages++
 	m.Number, m.At = p.messages, time.Since(p.start)
-	p.sink(m)
+	p.sink(&m)
 	return m
-}
-
-// receive records a message of a call, and returns it as it was recorded. It is lost if its lane is
-// partitioned; cancel then ends its call, when the partition is healed.
-func (p *Proxy) receive(m Message, cancel context.CancelCauseFunc) Message {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	torn, cut := p.cuts[m.Lane]
-	if m.Lost = cut; cut {
-		torn[m.Call] = cancel
-	}
-	return p.write(m)
 }
 
 // admit asks the gate whether to pass a message on, and ends the call if not.

@@ -72,7 +72,7 @@ func TestWatch(t *testing.T) {
 	for _, m := range s.said() {
 		require.Equal(t, strings.HasSuffix(m.Method, "Watch"), m.Stream)
 		require.Equal(t, m.Stream, m.RequireLeader)
-		if r, ok := m.Body.(*etcdserverpb.WatchResponse); ok && len(r.Events) > 0 {
+		if hasEvents(m) {
 			told++
 			require.Equal(t, "anna", m.Lane)
 		}
@@ -89,26 +89,37 @@ func TestWatch(t *testing.T) {
 	require.Equal(t, codes.Canceled, end.Status.Code())
 }
 
-// Leases are kept alive through the wiretap, and a renewal of a revoked lease fails.
-func TestKeepAlive(t *testing.T) {
+// Messages that are recorded as lost do not arrive, from and to their lane, while the call stays open.
+// Those of other lanes arrive.
+func TestLost(t *testing.T) {
 	s := newStage(t)
-	c := s.client("anna")
-	granted, err := c.Grant(s.ctx, 60)
-	require.NoError(t, err)
-	life, cancel := context.WithCancel(s.ctx)
+	anna, bert := s.client("anna"), s.client("bert")
+	watched := anna.Watch(s.ctx, "k", clientv3.WithCreatedNotify())
+	<-watched
+	s.mu.Lock()
+	s.cut = "anna"
+	s.mu.Unlock()
+	lost := func(kind wiretap.Kind) wiretap.Message {
+		return s.eventually(func(m wiretap.Message) bool { return m.Lost && m.Kind == kind })
+	}
+	short, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	alive, err := c.KeepAlive(life, granted.ID)
+	given := make(chan error, 1)
+	go func() {
+		_, err := anna.Put(short, "k", "lost")
+		given <- err
+	}()
+	require.Equal(t, "anna", lost(wiretap.Request).Lane)
+	require.Empty(t, given, "it waits for an answer that does not come")
+	cancel()
+	require.Error(t, <-given)
+	_, err := bert.Put(s.ctx, "k", "there")
 	require.NoError(t, err)
-	require.EqualValues(t, 60, (<-alive).TTL)
-	_, err = c.Revoke(s.ctx, granted.ID)
+	require.Equal(t, "anna", lost(wiretap.Answer).Lane, "the event")
+	got, err := bert.Get(s.ctx, "k")
 	require.NoError(t, err)
-	_, err = c.KeepAliveOnce(s.ctx, granted.ID)
-	require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
-	gone := s.eventually(func(m wiretap.Message) bool {
-		r, ok := m.Body.(*etcdserverpb.LeaseKeepAliveResponse)
-		return ok && r.TTL == 0
-	})
-	require.True(t, gone.Stream)
+	require.EqualValues(t, 1, got.Kvs[0].Version, "what was lost arrived")
+	require.Empty(t, watched)
 }
 
 // Large messages pass whole in both directions, and etcd refuses those that are too large.

@@ -31,10 +31,7 @@ var anyStream = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 func (p *Proxy) handle(_ any, client grpc.ServerStream) error {
 	ctx, cancel := context.WithCancelCause(client.Context())
 	defer cancel(nil)
-	from, ok := ctx.Value(connectionKey{}).(*connection)
-	if !ok {
-		return status.Error(codes.Internal, "wiretap: a call without a connection")
-	}
+	from := ctx.Value(connectionKey{}).(*connection)
 	conn, lane, err := from.call(ctx)
 	if err != nil {
 		return status.Error(codes.Unavailable, err.Error())
@@ -115,11 +112,11 @@ func (c *call) receive(ctx context.Context, from side, kind Kind, t protoreflect
 				continue
 			}
 			a.Kind, a.Body, a.Size = kind, decode(t, a.frame.Data), a.frame.Data.Len()
-			if a.Message = c.Proxy.receive(a.Message, c.cancel); !a.Lost {
+			if a.Message = c.record(a.Message); !a.Lost {
 				arrivals <- a
 				continue
 			}
-			// All that follows it is lost as well, and the call ends when the partition does.
+			// All that follows it is lost as well.
 			a.frame.Free()
 			<-ctx.Done()
 		}
@@ -170,7 +167,7 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
-		return c.ended(torn(ctx, err))
+		return c.ended(outcome(ctx, err))
 	})
 	for a := range arrivals {
 		if a.Kind != End {
@@ -181,14 +178,14 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 		return c.finish(ctx, a)
 	}
 	client.SetTrailer(etcd.Trailer())
-	return c.end(ctx, torn(ctx, failed)) // etcd has ended it without an error
+	return c.end(ctx, outcome(ctx, failed)) // etcd has ended it without an error
 }
 
-// torn returns the error of a call that Mend or the gate ended, and err for a call that etcd or the
-// client ended.
-func torn(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errTorn) || errors.Is(cause, errDropped) {
-		return status.Error(codes.Unavailable, cause.Error())
+// outcome returns the error of a call that the gate ended, and err for a call that etcd or the client
+// ended.
+func outcome(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errDropped) {
+		return status.Error(codes.Unavailable, errDropped.Error())
 	}
 	return err
 }
@@ -216,5 +213,5 @@ func (c *call) ended(err error) *arrival {
 // an answer as well.
 func (c *call) finish(ctx context.Context, end *arrival) error {
 	c.admit(ctx, end.Message, c.cancel)
-	return torn(ctx, end.err)
+	return outcome(ctx, end.err)
 }

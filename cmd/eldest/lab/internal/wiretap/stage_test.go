@@ -28,10 +28,12 @@ type stage struct {
 
 	mu       sync.Mutex
 	messages []wiretap.Message
+	cut      string // the lane whose messages are lost
 }
 
 func newStage(t *testing.T, change ...func(*wiretap.Config)) *stage {
 	t.Helper()
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	s := &stage{T: t, ctx: ctx}
@@ -39,10 +41,11 @@ func newStage(t *testing.T, change ...func(*wiretap.Config)) *stage {
 	s.etcd, err = devcluster.Start(ctx, devcluster.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.etcd.Close()) })
-	cfg := wiretap.Config{Endpoints: s.etcd.Endpoints(), Record: func(m wiretap.Message) {
+	cfg := wiretap.Config{Endpoints: s.etcd.Endpoints(), Record: func(m *wiretap.Message) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.messages = append(s.messages, m)
+		m.Lost = m.Kind != wiretap.End && m.Lane == s.cut
+		s.messages = append(s.messages, *m)
 	}}
 	for _, f := range change {
 		f(&cfg)

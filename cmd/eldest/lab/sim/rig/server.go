@@ -84,7 +84,7 @@ func (s *Server) Start() error {
 
 	// A goroutine for each request would grow its stack each time, a tenth of all work.
 	const workers = 16
-	front := v3rpc.Server(srv, nil, s.unary, grpc.ChainStreamInterceptor(s.stream), grpc.NumStreamWorkers(workers))
+	front := v3rpc.Server(srv, nil, nil, grpc.NumStreamWorkers(workers))
 	l, served := newListener(), make(chan struct{})
 	go func() {
 		defer close(served)
@@ -211,7 +211,7 @@ func (s *Server) authenticate() error {
 	return errors.Join(errs...)
 }
 
-// Refusal is a reason for which the server refused a host's request: the proof that a fault of the
+// Refusal is a reason for which the server refused a host's request, as the host received it: the proof that a fault of the
 // server took effect.
 type Refusal string
 
@@ -235,34 +235,11 @@ func (s *Server) Refusals() map[Refusal]int {
 	return maps.Clone(s.refusals)
 }
 
-// unary and stream are interceptors inside etcd's own.
-func (s *Server) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	resp, err := handler(ctx, req)
-	s.refused(err)
-	return resp, err
-}
-
-func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	err := handler(srv, &countedStream{ss, s})
-	s.refused(err)
-	return err
-}
-
-type countedStream struct {
-	grpc.ServerStream
-	server *Server
-}
-
-// SendMsg counts a refusal that goes out as a message of a watch.
-func (s *countedStream) SendMsg(m any) error {
-	if resp, ok := m.(*pb.WatchResponse); ok && resp.CompactRevision != 0 {
-		s.server.count(Compacted)
+// refused counts a refusal that a host receives, as an error or as a message of a watch.
+func (s *Server) refused(m any, err error) {
+	if resp, ok := m.(*pb.WatchResponse); ok && err == nil && resp.CompactRevision != 0 {
+		s.count(Compacted)
 	}
-	return s.ServerStream.SendMsg(m)
-}
-
-// refused counts an error that goes out to a host, if it is one.
-func (s *Server) refused(err error) {
 	var known rpctypes.EtcdError
 	if errors.As(rpctypes.Error(err), &known) && reasons[known] != "" {
 		s.count(reasons[known])

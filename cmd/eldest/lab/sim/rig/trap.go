@@ -121,6 +121,7 @@ func (h *Host) steps() []grpc.DialOption {
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			h.step(method, req, false)
 			err := invoke(ctx, method, req, reply, cc, opts...)
+			h.world.Server.refused(reply, err)
 			torn := h.untilTorn()
 			if err == nil && h.step(method, req, true) {
 				err = unanswered(ctx, torn)
@@ -153,6 +154,7 @@ func (s *steppedStream) SendMsg(m any) error {
 func (s *steppedStream) RecvMsg(m any) error {
 	for {
 		err := s.ClientStream.RecvMsg(m)
+		s.host.world.Server.refused(m, err)
 		if err != nil || !s.host.step(s.method, m, true) {
 			return err
 		}

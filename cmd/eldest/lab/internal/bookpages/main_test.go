@@ -1,9 +1,0 @@
-package main
-
-import (
-	"testing"
-
-	"github.com/eldest-io/eldest/internal/etcdtest"
-)
-
-func TestMain(m *testing.M) { etcdtest.Main(m, etcdtest.Embedded...) }
