@@ -17,4 +17,4 @@
 // but Go, and commit the result.
 package curatorpb
 
-//go:generate ../../tests/generate/run curator/curatorpb
+//go:generate ../../tests/generate/run

@@ -17,4 +17,4 @@
 // Go, and commit the result.
 package fencepb
 
-//go:generate ../../tests/generate/run fence/fencepb
+//go:generate ../../tests/generate/run

@@ -12,4 +12,4 @@
 // Go, and commit the result.
 package identitypb
 
-//go:generate ../../tests/generate/run identity/identitypb
+//go:generate ../../tests/generate/run

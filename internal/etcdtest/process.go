@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,9 +24,9 @@ type process struct {
 	ours  atomic.Bool    // the process was killed by this one
 	child atomic.Int64   // the process ID of an etcd that it runs; 0 for the embedded one
 
-	mu      sync.Mutex
+	// One request at a time is in progress (Cluster.tell).
 	seq     int64
-	waiting map[int64]chan reply
+	answers chan reply
 }
 
 // readyLine, command and reply are the lines of the member's stdin and stdout; see
@@ -73,7 +72,7 @@ func startProcess(command, args []string, logPath string, died func(*os.ProcessS
 		cmd:     exec.Command(command[0], slices.Concat(command[1:], args)...),
 		ready:   make(chan readyLine, 1),
 		done:    make(chan struct{}),
-		waiting: make(map[int64]chan reply),
+		answers: make(chan reply, 64),
 	}
 	p.cmd.Stderr = logFile
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -102,41 +101,36 @@ func (p *process) read(line []byte) {
 	case r.Child != 0:
 		p.child.Store(r.Child)
 	case json.Unmarshal(line, &answer) == nil:
-		p.mu.Lock()
-		ch := p.waiting[answer.Seq]
-		delete(p.waiting, answer.Seq)
-		p.mu.Unlock()
-		if ch != nil {
-			ch <- answer
-		}
+		p.answers <- answer
 	}
 }
 
 // request sends a command and blocks until it is answered, the process ends or ctx
 // does. A stopped process does not answer.
 func (p *process) request(ctx context.Context, cut []link) (reply, error) {
-	ch := make(chan reply, 1)
-	p.mu.Lock()
 	p.seq++
 	line, err := json.Marshal(command{Seq: p.seq, Cut: cut})
 	if err == nil {
-		p.waiting[p.seq] = ch
 		_, err = p.stdin.Write(append(line, '\n'))
 	}
-	p.mu.Unlock()
 	if err != nil {
 		return reply{}, fmt.Errorf("%w: %w", errGone, err)
 	}
-	select {
-	case r := <-ch:
-		if !r.OK {
-			return r, fmt.Errorf("etcdtest: the member refused: %s", r.Err)
+	for {
+		select {
+		case r := <-p.answers:
+			switch {
+			case r.Seq != p.seq: // of a request that was given up
+			case !r.OK:
+				return r, fmt.Errorf("etcdtest: the member refused: %s", r.Err)
+			default:
+				return r, nil
+			}
+		case <-p.done:
+			return reply{}, errGone
+		case <-ctx.Done():
+			return reply{}, fmt.Errorf("etcdtest: the member does not answer: %w", context.Cause(ctx))
 		}
-		return r, nil
-	case <-p.done:
-		return reply{}, errGone
-	case <-ctx.Done():
-		return reply{}, fmt.Errorf("etcdtest: the member does not answer: %w", context.Cause(ctx))
 	}
 }
 

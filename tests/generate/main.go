@@ -46,6 +46,10 @@ func main() {
 	check := flag.Bool("check", false, "write nothing and fail if anything would change")
 	root := flag.String("root", "../..", "the repository")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "generate: surplus argument %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(context.Background(), *root, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)

@@ -3,15 +3,18 @@ package regressions
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -102,4 +105,55 @@ func TestRegression37_Crowd(t *testing.T) {
 		leaving.Go(p.Leave)
 	}
 	leaving.Wait()
+}
+
+// busyKV refuses all requests except each third, as an etcd does that has too many in progress.
+// (That takes 5,000, more than a test should send.)
+type busyKV struct {
+	clientv3.KV
+	asked, refused atomic.Int64
+}
+
+func (kv *busyKV) refuse() bool {
+	if kv.asked.Add(1)%3 == 0 {
+		return false
+	}
+	kv.refused.Add(1)
+	return true
+}
+
+func (kv *busyKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if kv.refuse() {
+		return clientv3.OpResponse{}, rpctypes.ErrTooManyRequests
+	}
+	return kv.KV.Do(ctx, op)
+}
+
+func (kv *busyKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+	if kv.refuse() {
+		return nil, rpctypes.ErrTooManyRequests
+	}
+	return t.Commit(t.Context)
+}
+
+// Row 37, the overload itself: registration, proof and resignation are each refused because of it,
+// and the caller only notices that they take longer.
+//
+// Fails when internal/rpcerr.Permanent treats such a refusal as permanent.
+func TestRegression37_TooManyRequests(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := etcdtest.Election(t)
+	cli := c.Client(t)
+	kv := &busyKV{}
+	kv.KV = etcdtest.WithTxns(cli, kv.commit)
+	leader := join(t, c.Client(t), name).Lead(t)
+	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
+	result := p.Queue(t)
+	etcdtest.Take(t, p.Waiting, "its wait")
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
+	next := electiontest.Wins(t, result)
+	require.NoError(t, next.Resign(etcdtest.Context(t)))
+	require.Greater(t, kv.refused.Load(), int64(5))
+	require.Empty(t, queueOf(t, c, name))
 }

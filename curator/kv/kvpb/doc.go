@@ -10,4 +10,4 @@
 // and commit the result.
 package kvpb
 
-//go:generate ../../../tests/generate/run curator/kv/kvpb
+//go:generate ../../../tests/generate/run
