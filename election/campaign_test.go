@@ -171,3 +171,74 @@ func TestProclaimAfterLoss(t *testing.T) {
 	}
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 }
+
+// A candidacy that ends between Register and Await, or was given up: Await returns the reason.
+func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
+	s := newEnv(t)
+	ended, change := ending()
+	c := s.candidate("v", change)
+	s.register(c)
+	s.Remove(c.Key())
+	require.ErrorIs(t, get(s, ended).Cause, eldest.ErrDeposed)
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrDeposed)
+	require.NoError(t, s.lead(c).Resign(s.Ctx))
+
+	s.register(c)
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.Empty(t, s.Queue())
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrWithdrawn)
+}
+
+// Close, Withdraw or the end of the context while the winning reply is on its way: a candidate
+// whose Close or Withdraw has returned must not lead, and no call blocks.
+func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
+	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
+	calls := map[string]call{
+		"campaign": (*election.Candidate).Campaign,
+		"try":      (*election.Candidate).Try,
+		"register": func(c *election.Candidate, ctx context.Context) (*election.Leadership, error) {
+			_, err := c.Register(ctx)
+			return nil, err
+		},
+	}
+	for name, call := range calls {
+		for how, want := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				s := newEnv(t)
+				c, g := s.gated("v")
+				end, told := c.Withdraw, make(chan struct{})
+				if how == "close" {
+					end = c.Close
+				}
+				ended := make(chan error, 1)
+				g.on(nil, func(_ context.Context, err error) error {
+					go func() { ended <- end(s.Ctx) }()
+					<-told // the call has been asked to stop; the reply is read nevertheless
+					return err
+				})
+				l, err := call(c, s.Ctx)
+				close(told)
+				require.ErrorIs(t, err, want)
+				require.Nil(t, l)
+				require.NoError(t, get(s, ended))
+				require.Empty(t, s.Queue())
+			})
+		}
+	}
+}
+
+// A campaign while the key of the last tenure is still being removed waits for the removal and
+// registers again: it does not inherit the old token, and does not fail.
+func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v")
+	l := s.lead(c)
+	sending, release := g.stop()
+	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+	next := s.campaigning(s.Ctx, c)
+	close(release)
+	require.NoError(t, get(s, resigned))
+	won := electiontest.Wins(t, next)
+	require.Greater(t, won.Token(), l.Token())
+}
