@@ -2,16 +2,20 @@ package election_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -241,4 +245,73 @@ func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	require.NoError(t, get(s, resigned))
 	won := electiontest.Wins(t, next)
 	require.Greater(t, won.Token(), l.Token())
+}
+
+// A stream that delivers nothing more, with the watch of the predecessor's key or of its own key on
+// it, is detected by the liveness check: the watch continues on another stream.
+func TestWatchCheckFindsADeafWatch(t *testing.T) {
+	for _, role := range []string{"waiter", "leader"} {
+		t.Run(role, func(t *testing.T) {
+			s := newEnv(t)
+			elder := s.lead(s.candidate("elder"))
+			w := &standing{Watcher: s.Client}
+			c := s.candidate("v", func(cfg *election.Config) {
+				cfg.Watcher, cfg.WatchCheck, cfg.Timeout = w, time.Second, 500*time.Millisecond
+			})
+			waiting := s.campaigning(s.Ctx, c)
+			etcdtest.Eventually(t, func() bool { return w.placed.Load() >= 2 }, "it watches its own key and the elder's")
+			if role == "waiter" {
+				w.stop(s)
+			}
+			require.NoError(t, elder.Resign(s.Ctx))
+			won := electiontest.Wins(t, waiting)
+			if role == "leader" {
+				w.stop(s)
+				s.Remove(c.Key())
+				require.ErrorIs(t, s.over(won.Leadership), eldest.ErrDeposed)
+			}
+			require.Positive(t, w.others.Load(), "on another stream")
+		})
+	}
+}
+
+// standing is a watcher whose first stream delivers nothing more after stop; watches that are
+// created on it after that begin at the revision at which it stopped.
+type standing struct {
+	clientv3.Watcher
+	at, placed, others atomic.Int64
+}
+
+func (w *standing) stop(s *env) {
+	at, err := s.Cluster.Revision(s.Ctx)
+	require.NoError(s.T, err)
+	w.at.Store(at)
+}
+
+func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	events := w.Watcher.Watch(ctx, key, opts...)
+	if md, _ := metadata.FromOutgoingContext(ctx); len(md.Get("eldest-stream")) > 0 {
+		w.others.Add(1)
+		return events
+	}
+	out := make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(out)
+		for resp := range events {
+			if at := w.at.Load(); at > 0 {
+				if !resp.Created {
+					continue
+				}
+				memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
+			}
+			select {
+			case out <- resp:
+				if resp.Created {
+					w.placed.Add(1)
+				}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -139,4 +141,32 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	next := electiontest.Wins(t, won)
 	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.Token() })
+}
+
+// errReset is the error by which gRPC reports that a proxy between client and etcd has closed a
+// stream. The error of a closed client has the same code.
+var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
+
+// reporting is a KV that reports, as a *clientv3.Client does, whether it was closed.
+type reporting struct {
+	*gate
+	cli *clientv3.Client
+}
+
+func (r reporting) Ctx() context.Context { return r.cli.Ctx() }
+
+// A request that a proxy cancels does not mean a closed client: it is sent again.
+//
+// Fails if the code counts as the end of the client (rpcerr.ClientClosed).
+func TestRequestCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	g := newGate(s.Client)
+	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = reporting{g, s.Client} })
+	canceled := make(chan struct{})
+	g.on(func(context.Context) error { close(canceled); return errReset }, nil)
+	l := s.lead(c)
+	get(s, canceled)
+	g.on(func(context.Context) error { return errReset }, nil)
+	require.NoError(t, l.Resign(s.Ctx))
+	require.Empty(t, s.Queue())
 }

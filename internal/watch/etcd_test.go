@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -133,6 +134,84 @@ func TestFollowUnderWrites(t *testing.T) {
 	}
 }
 
+// interruptions returns the interruptions so far.
+func (p *picture) interruptions() []error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.interrupted)
+}
+
+// wary returns a Source with time-outs so short that etcd counts as unavailable soon, and sometimes
+// wrongly.
+func wary(cli *clientv3.Client) *watch.Source {
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 300 * time.Millisecond, WatchCheck: 300 * time.Millisecond}
+}
+
+// TestRegression9BlackHoledStream: the member that carries the watch drops all traffic and closes
+// no connection. The check gets its answer from another member, and the watch continues there.
+func TestRegression9BlackHoledStream(t *testing.T) {
+	t.Parallel()
+	// The election timeout is long: elections on a busy machine would refuse the writes, and move
+	// the watch.
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond})
+	writer := c.Client(t)
+	h := c.Host(t)
+	s := wary(h.Client(t))
+	prefix := etcdtest.Election(t) + "/"
+	p := follow(t, s, prefix)
+	shows := func(value string) {
+		t.Helper()
+		require.NoError(t, etcdtest.Err(writer.Put(etcdtest.Context(t), prefix+"a", value)))
+		p.until(t, value, func() bool { return p.kvs[prefix+"a"] == value })
+	}
+	// swallowed makes the proxy of the member that carries the watch drop everything, and reports
+	// whether that interrupted the watch: on a busy machine the watch may have been moving to
+	// another member.
+	swallowed := func(attempt int) bool {
+		before := make([]int64, c.Size())
+		for i := range before {
+			before[i] = h.Proxy(i).Stats().Passed.Outbound
+		}
+		// More events than any handshake has frames.
+		const events = 50
+		for i := range events {
+			shows(fmt.Sprint("x", attempt, i))
+		}
+		carrier := 0
+		for i := range before {
+			if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
+				carrier = i
+			}
+		}
+		interrupted := len(p.interruptions())
+		h.Proxy(carrier).Drop(etcdtest.BothWays)
+		shows(fmt.Sprint("dropped", attempt))
+		met := h.Proxy(carrier).Stats().Dropped.Outbound > 0 && len(p.interruptions()) > interrupted
+		if met {
+			require.ErrorIs(t, p.interruptions()[interrupted], eldest.ErrUnavailable)
+		} else {
+			h.Proxy(carrier).Mend()
+		}
+		return met
+	}
+	for attempt := 0; !swallowed(attempt); attempt++ {
+		require.Less(t, attempt, 10, "the fault was not met")
+	}
+
+	// The snapshot may have been read before the next watch was in place, and that watch may have
+	// met the member that does not respond again. Once it is in place, it is not interrupted any
+	// more.
+	undisturbed := func(i int) bool {
+		before := len(p.interruptions())
+		shows(fmt.Sprint("y", i))
+		time.Sleep(4 * s.WatchCheck)
+		return len(p.interruptions()) == before
+	}
+	for i := 0; !undisturbed(i); i++ {
+		require.Less(t, i, 10, "interrupted again and again: %v", p.interruptions())
+	}
+}
+
 // TestUnderFaults: under faults of the members and the network, a follower of a range misses no change,
 // a life that has not ended is not reported as ended, and its end is reported.
 func TestUnderFaults(t *testing.T) {
@@ -145,11 +224,8 @@ func TestUnderFaults(t *testing.T) {
 			c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond})
 			writer := c.Client(t)
 			h := c.Host(t)
-			cli := h.Client(t)
-			// With time-outs so short etcd counts as unavailable soon, and sometimes wrongly.
-			s := &watch.Source{
-				KV: cli, Watcher: of(cli), Backoff: retry.Default(), Timeout: 300 * time.Millisecond, WatchCheck: 300 * time.Millisecond,
-			}
+			s := wary(h.Client(t))
+			s.Watcher = of(s.Watcher)
 			again := func(do func(ctx context.Context) error) {
 				t.Helper()
 				etcdtest.Eventually(t, func() bool { return do(etcdtest.ContextFor(t, time.Second)) == nil }, "an answer")
