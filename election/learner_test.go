@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -169,4 +170,52 @@ func TestRequestCanceledByAProxy(t *testing.T) {
 	g.on(func(context.Context) error { return errReset }, nil)
 	require.NoError(t, l.Resign(s.Ctx))
 	require.Empty(t, s.Queue())
+}
+
+// A watch stream that a proxy cancels ends no tenure and no campaign: the watch is opened again.
+//
+// Fails if the same code counts as permanent in internal/watch.
+func TestWatchCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	var kill, killed atomic.Bool
+	cli := etcdtest.Shared(t).Client(t, s.Rec.Attach, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream, err := open(ctx, desc, cc, method, opts...)
+				return &killable{ClientStream: stream, kill: &kill, killed: &killed}, err
+			}))
+	})
+	through := func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli }
+	leader, waiter := s.candidate("leader", on(s.session(s.Admin)), through), s.candidate("waiter", on(s.session(s.Admin)), through)
+	l := s.lead(leader)
+	waiting := s.campaigning(s.Ctx, waiter)
+	s.watched(3) // each candidate's own key, and the predecessor's
+
+	kill.Store(true)
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("the stream has something to say")))
+	s.Until("the stream was cancelled", killed.Load)
+	s.watched(6)
+	require.NoError(t, l.Err())
+	require.Empty(t, waiting)
+
+	// The watches that were opened again receive events.
+	require.NoError(t, l.Resign(s.Ctx))
+	won := electiontest.Wins(t, waiting)
+	s.Remove(waiter.Key())
+	require.Error(t, s.over(won.Leadership))
+}
+
+// killable is a stream whose next message is lost with the stream.
+type killable struct {
+	grpc.ClientStream
+	kill, killed *atomic.Bool
+}
+
+func (k *killable) RecvMsg(m any) error {
+	err := k.ClientStream.RecvMsg(m)
+	if k.kill.CompareAndSwap(true, false) {
+		k.killed.Store(true)
+		return errReset
+	}
+	return err
 }

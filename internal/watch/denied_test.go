@@ -1,7 +1,6 @@
 package watch_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,26 +93,6 @@ func TestDeniedForTooLong(t *testing.T) {
 			})
 		})
 	}
-}
-
-// alive is a client that reports, as a *clientv3.Client does, that it was not closed.
-type alive struct{ fakeKV }
-
-func (alive) Ctx() context.Context { return context.Background() }
-
-// A watch that a proxy cancels is opened again. The error of a closed client has the same code.
-func TestCanceledByAProxy(t *testing.T) {
-	reset := status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
-	play(t, func(t *testing.T, s *stage) {
-		s.KV = alive{fakeKV{s: s}}
-		s.follow(t, s.target(0))
-		s.place(t, 10).ch <- etcdtest.RefusedWatch(t, reset)
-		s.place(t, 11)
-		life := s.gone(t.Context(), watch.Life{Key: "k", Token: 5})
-		s.place(t, 12, kv("k", 5, 5)).ch <- etcdtest.RefusedWatch(t, reset)
-		s.place(t, 13, kv("k", 5, 5)).send(deleteEvent("k", 14))
-		require.Equal(t, outcome{revision: 14}, <-life)
-	})
 }
 
 // An error that ends a stream for all its users is not final: it may come from a balancer. The
