@@ -315,3 +315,14 @@ func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 	}()
 	return out
 }
+
+// Names and keys from outside cannot write to a terminal.
+func TestErrorsQuoteNames(t *testing.T) {
+	s := newEnv(t)
+	s.Election = "\x1b[31mred\n\xff"
+	c := s.candidate("v")
+	_, err := c.Await(s.Ctx)
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NotContains(t, err.Error(), "\n")
+	require.NoError(t, s.lead(c).Resign(s.Ctx), "but they are names like any other")
+}

@@ -331,3 +331,19 @@ func TestDeposedBeforeARequeue(t *testing.T) {
 	electiontest.Fails(t, waiting, eldest.ErrDeposed)
 	require.Equal(t, []string{l.Key()}, s.Queue())
 }
+
+func TestRequeueWithoutAwait(t *testing.T) {
+	s := newEnv(t)
+	l := s.lead(s.candidate("leader"))
+	b, c := s.candidate("b"), s.candidate("c")
+	for _, x := range []*election.Candidate{b, c} {
+		s.register(x)
+	}
+	place := s.requeue(b)
+	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
+	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands")
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.NoError(t, l.Resign(s.Ctx))
+	won := s.await(b)
+	require.Equal(t, place.Token, won.Token())
+}
