@@ -2,16 +2,20 @@ package election_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -170,4 +174,155 @@ func TestProclaimAfterLoss(t *testing.T) {
 		require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed)
 	}
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+}
+
+// A candidacy that ends between Register and Await, or was given up: Await returns the reason.
+func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
+	s := newEnv(t)
+	ended, change := ending()
+	c := s.candidate("v", change)
+	s.register(c)
+	s.Remove(c.Key())
+	require.ErrorIs(t, get(s, ended).Cause, eldest.ErrDeposed)
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrDeposed)
+	require.NoError(t, s.lead(c).Resign(s.Ctx))
+
+	s.register(c)
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.Empty(t, s.Queue())
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrWithdrawn)
+}
+
+// Close, Withdraw or the end of the context while the winning reply is on its way: a candidate
+// whose Close or Withdraw has returned must not lead, and no call blocks.
+func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
+	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
+	calls := map[string]call{
+		"campaign": (*election.Candidate).Campaign,
+		"try":      (*election.Candidate).Try,
+		"register": func(c *election.Candidate, ctx context.Context) (*election.Leadership, error) {
+			_, err := c.Register(ctx)
+			return nil, err
+		},
+	}
+	for name, call := range calls {
+		for how, want := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				s := newEnv(t)
+				c, g := s.gated("v")
+				end, told := c.Withdraw, make(chan struct{})
+				if how == "close" {
+					end = c.Close
+				}
+				ended := make(chan error, 1)
+				g.on(nil, func(_ context.Context, err error) error {
+					go func() { ended <- end(s.Ctx) }()
+					<-told // the call has been asked to stop; the reply is read nevertheless
+					return err
+				})
+				l, err := call(c, s.Ctx)
+				close(told)
+				require.ErrorIs(t, err, want)
+				require.Nil(t, l)
+				require.NoError(t, get(s, ended))
+				require.Empty(t, s.Queue())
+			})
+		}
+	}
+}
+
+// A campaign while the key of the last tenure is still being removed waits for the removal and
+// registers again: it does not inherit the old token, and does not fail.
+func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v")
+	l := s.lead(c)
+	sending, release := g.stop()
+	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+	next := s.campaigning(s.Ctx, c)
+	close(release)
+	require.NoError(t, get(s, resigned))
+	won := electiontest.Wins(t, next)
+	require.Greater(t, won.Token(), l.Token())
+}
+
+// A stream that delivers nothing more, with the watch of the predecessor's key or of its own key on
+// it, is detected by the liveness check: the watch continues on another stream.
+func TestWatchCheckFindsADeafWatch(t *testing.T) {
+	for _, role := range []string{"waiter", "leader"} {
+		t.Run(role, func(t *testing.T) {
+			s := newEnv(t)
+			elder := s.lead(s.candidate("elder"))
+			w := &standing{Watcher: s.Client}
+			c := s.candidate("v", func(cfg *election.Config) {
+				cfg.Watcher, cfg.WatchCheck, cfg.Timeout = w, time.Second, 500*time.Millisecond
+			})
+			waiting := s.campaigning(s.Ctx, c)
+			etcdtest.Eventually(t, func() bool { return w.placed.Load() >= 2 }, "it watches its own key and the elder's")
+			if role == "waiter" {
+				w.stop(s)
+			}
+			require.NoError(t, elder.Resign(s.Ctx))
+			won := electiontest.Wins(t, waiting)
+			if role == "leader" {
+				w.stop(s)
+				s.Remove(c.Key())
+				require.ErrorIs(t, s.over(won.Leadership), eldest.ErrDeposed)
+			}
+			require.Positive(t, w.others.Load(), "on another stream")
+		})
+	}
+}
+
+// standing is a watcher whose first stream delivers nothing more after stop; watches that are
+// created on it after that begin at the revision at which it stopped.
+type standing struct {
+	clientv3.Watcher
+	at, placed, others atomic.Int64
+}
+
+func (w *standing) stop(s *env) {
+	at, err := s.Cluster.Revision(s.Ctx)
+	require.NoError(s.T, err)
+	w.at.Store(at)
+}
+
+func (w *standing) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	events := w.Watcher.Watch(ctx, key, opts...)
+	if md, _ := metadata.FromOutgoingContext(ctx); len(md.Get("eldest-stream")) > 0 {
+		w.others.Add(1)
+		return events
+	}
+	out := make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(out)
+		for resp := range events {
+			if at := w.at.Load(); at > 0 {
+				if !resp.Created {
+					continue
+				}
+				memetcd.SetHeader(&resp, &etcdserverpb.ResponseHeader{Revision: min(resp.Header.Revision, at)})
+			}
+			select {
+			case out <- resp:
+				if resp.Created {
+					w.placed.Add(1)
+				}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out
+}
+
+// Names and keys from outside cannot write to a terminal.
+func TestErrorsQuoteNames(t *testing.T) {
+	s := newEnv(t)
+	s.Election = "\x1b[31mred\n\xff"
+	c := s.candidate("v")
+	_, err := c.Await(s.Ctx)
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NotContains(t, err.Error(), "\n")
+	require.NoError(t, s.lead(c).Resign(s.Ctx), "but they are names like any other")
 }

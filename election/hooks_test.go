@@ -233,3 +233,54 @@ func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
 	require.Same(t, b, registered[lb.Token()].Candidate)
 	require.Equal(t, next.Waited, next.At.Sub(registered[lb.Token()].At))
 }
+
+// A hook may call back into the library.
+func TestHookCallsBack(t *testing.T) {
+	s := newEnv(t)
+	var c *election.Candidate
+	var l *election.Leadership
+	failures, made, led := make(chan error, 10), make(chan struct{}), make(chan struct{})
+	c = s.candidate("v", func(cfg *election.Config) {
+		cfg.Hooks.Registered = func(election.RegisteredEvent) {
+			<-made
+			failures <- c.Proclaim(s.Ctx, []byte("from a hook"))
+		}
+		cfg.Hooks.Won = func(election.WonEvent) {
+			<-led
+			if _, err := c.Campaign(s.Ctx); !errors.Is(err, eldest.ErrLeading) {
+				failures <- fmt.Errorf("campaign: %w", err)
+			}
+			failures <- l.Resign(s.Ctx)
+		}
+		cfg.Hooks.Ended = func(election.EndedEvent) {
+			if err := c.Withdraw(s.Ctx); !errors.Is(err, eldest.ErrNotRegistered) {
+				failures <- fmt.Errorf("withdraw: %w", err)
+			}
+			failures <- nil
+		}
+	})
+	close(made)
+	l = s.lead(c)
+	close(led)
+	for range 3 {
+		require.NoError(t, get(s, failures))
+	}
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
+}
+
+// Calls that are dropped behind a hook that blocks are counted.
+func TestDroppedCallsOfACandidateAreCounted(t *testing.T) {
+	s := newEnv(t)
+	release := make(chan struct{})
+	a := s.candidate("a", func(cfg *election.Config) {
+		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
+		cfg.Hooks.Won = func(election.WonEvent) {}
+		cfg.Hooks.Ended = func(election.EndedEvent) {}
+	})
+	defer close(release)
+	require.Zero(t, a.Dropped())
+	for a.Dropped() == 0 {
+		require.NoError(t, s.lead(a).Resign(s.Ctx))
+	}
+}

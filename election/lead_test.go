@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,4 +279,47 @@ func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
 	close(stop)
 	require.NoError(t, get(s, first))
 	_ = get(s, second) // it ran, or returned because the first one resigned
+}
+
+// G7: after a lost session there is a new session and a new candidate. If the two candidates share
+// a mutex, the new one waits for a function of the old one that ignores its context.
+//
+// Fails if each candidate has a mutex of its own.
+func TestLeadNeverOverlapsOverSessions(t *testing.T) {
+	s := newEnv(t)
+	turn := election.NewMutex()
+	shared := func(cfg *election.Config) { cfg.Mutex = turn }
+	var running atomic.Int32
+	stop, runs := make(chan struct{}), make(chan struct{}, 2)
+	lead := func(context.Context) error { // ignores its context
+		if running.Add(1) > 1 {
+			t.Error("two at once")
+		}
+		defer running.Add(-1)
+		runs <- struct{}{}
+		<-stop
+		return nil
+	}
+	session := s.session(s.Admin)
+	lost := s.lead(s.candidate("v", on(session), shared))
+	first := etcdtest.Go(func() error { return lost.Lead(s.Ctx, lead) })
+	get(s, runs)
+	s.revoked(session)
+
+	// A tenure may end while it waits for the mutex.
+	waits := s.lead(s.candidate("v", shared))
+	second := etcdtest.Go(func() error { return waits.Lead(s.Ctx, lead) })
+	require.NoError(t, waits.Resign(s.Ctx))
+	require.ErrorIs(t, get(s, second), eldest.ErrResigned)
+
+	next := s.lead(s.candidate("v", shared))
+	third := etcdtest.Go(func() error { return next.Lead(s.Ctx, lead) })
+	// A candidate with a mutex of its own does not wait, which proves that there was time.
+	alone := s.candidate("v", func(cfg *election.Config) { cfg.Election += " other" })
+	require.NoError(t, s.lead(alone).Lead(s.Ctx, nothing))
+	require.Empty(t, runs)
+	close(stop)
+	require.NoError(t, get(s, first))
+	get(s, runs)
+	require.NoError(t, get(s, third))
 }

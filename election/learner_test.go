@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -126,4 +129,80 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	next := electiontest.Wins(t, won)
 	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.Token() })
+}
+
+// errReset is the error by which gRPC reports that a proxy between client and etcd has closed a
+// stream. The error of a closed client has the same code.
+var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
+
+// reporting is a KV that reports, as a *clientv3.Client does, whether it was closed.
+type reporting struct {
+	*gate
+	cli *clientv3.Client
+}
+
+func (r reporting) Ctx() context.Context { return r.cli.Ctx() }
+
+// A request that a proxy cancels does not mean a closed client: it is sent again.
+//
+// Fails if the code counts as the end of the client (rpcerr.ClientClosed).
+func TestRequestCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	g := newGate(s.Client)
+	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = reporting{g, s.Client} })
+	canceled := make(chan struct{})
+	g.on(func(context.Context) error { close(canceled); return errReset }, nil)
+	l := s.lead(c)
+	get(s, canceled)
+	g.on(func(context.Context) error { return errReset }, nil)
+	require.NoError(t, l.Resign(s.Ctx))
+	require.Empty(t, s.Queue())
+}
+
+// A watch stream that a proxy cancels ends no tenure and no campaign: the watch is opened again.
+//
+// Fails if the same code counts as permanent in internal/watch.
+func TestWatchCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	var kill, killed atomic.Bool
+	cli := etcdtest.Shared(t).Client(t, s.Rec.Attach, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream, err := open(ctx, desc, cc, method, opts...)
+				return &killable{ClientStream: stream, kill: &kill, killed: &killed}, err
+			}))
+	})
+	through := func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli }
+	leader, waiter := s.candidate("leader", on(s.session(s.Admin)), through), s.candidate("waiter", on(s.session(s.Admin)), through)
+	l := s.lead(leader)
+	waiting := s.campaigning(s.Ctx, waiter)
+	s.watched(3) // each candidate's own key, and the predecessor's
+
+	kill.Store(true)
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("the stream has something to say")))
+	s.Until("the stream was cancelled", killed.Load)
+	s.watched(6)
+	require.NoError(t, l.Err())
+	require.Empty(t, waiting)
+
+	// The watches that were opened again receive events.
+	require.NoError(t, l.Resign(s.Ctx))
+	won := electiontest.Wins(t, waiting)
+	s.Remove(waiter.Key())
+	require.Error(t, s.over(won.Leadership))
+}
+
+// killable is a stream whose next message is lost with the stream.
+type killable struct {
+	grpc.ClientStream
+	kill, killed *atomic.Bool
+}
+
+func (k *killable) RecvMsg(m any) error {
+	err := k.ClientStream.RecvMsg(m)
+	if k.kill.CompareAndSwap(true, false) {
+		k.killed.Store(true)
+		return errReset
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,4 +308,89 @@ func TestResumeTakesOverWhatHadNotEnded(t *testing.T) {
 	require.Greater(t, l.Token(), ended.Token(), "the token of an earlier life")
 	resumed.Abandon()
 	require.Equal(t, l.Token(), s.lead(s.candidate("v", on(s.resume(resumed)))).Token())
+}
+
+// resignedInVain returns a candidate whose tenure has ended while its key still exists, because
+// etcd refused to remove it. Its background clean-up pauses for an hour.
+func (s *env) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
+	s.T.Helper()
+	c := s.candidate("v", on(s.session(s.Admin)), func(cfg *election.Config) {
+		cfg.KV, cfg.Backoff = kv, func(int) time.Duration { return time.Hour }
+	})
+	l := s.lead(c)
+	r.now.Store(true)
+	require.ErrorIs(s.T, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
+	r.now.Store(false)
+	require.Equal(s.T, []string{c.Key()}, s.Queue())
+	return c, l
+}
+
+// G2 and G4: the key of an earlier tenure still exists when the candidate campaigns again. If it
+// were adopted, the old token would be valid again, and with it the guarded writes of the first
+// tenure that are still on their way.
+//
+// Two rules prevent that: nothing is registered before the old key is deleted, and a key with a
+// doomed token is not adopted.
+func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
+	s := newEnv(t)
+	r := newDenying(s.Client)
+	c, first := s.resignedInVain(r, r)
+	second := s.lead(c)
+	require.Greater(t, second.Token(), first.Token(), "the token of an earlier life")
+	require.Equal(t, []string{c.Key()}, s.Queue())
+
+	late := txn.Guard{Election: s.Election, Key: first.Key(), Token: first.Token()}
+	require.ErrorIs(t, etcdtest.Err(late.KV(s.Admin).Put(s.Ctx, t.Name(), "of the first tenure")), eldest.ErrDeposed)
+	require.NoError(t, second.Err())
+}
+
+// G8: the campaign's context ends when that old key is about to be removed. There is no candidate
+// then, so the key is removed in the background.
+//
+// Fails if the background clean-up only handles registrations of unknown outcome.
+func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
+	s := newEnv(t)
+	r := newDenying(s.Client)
+	g := newGate(r)
+	c, _ := s.resignedInVain(r, g)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	given := make(chan struct{})
+	g.on(func(context.Context) error { cancel(); <-given; return nil }, nil) // the removal
+	_, err := c.Campaign(ctx)
+	close(given)
+	require.ErrorIs(t, err, context.Canceled)
+	s.queued(0)
+}
+
+// The caller and the background clean-up remove the same key one at a time: while the request of
+// the clean-up is on its way, a caller that asks again waits for its reply and sends no request.
+//
+// Fails if the clean-up does not use the mutex.
+func TestOneRemovalAtATime(t *testing.T) {
+	s := newEnv(t)
+	var leaving atomic.Bool
+	var sent atomic.Int64
+	held, release := make(chan struct{}), make(chan struct{})
+	kv := etcdtest.WithTxns(s.Admin, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if leaving.Load() {
+			switch sent.Add(1) {
+			case 1: // the caller's
+				return nil, rpctypes.ErrPermissionDenied
+			case 2: // the clean-up's
+				close(held)
+				<-release
+			}
+		}
+		return t.Commit(t.Context)
+	})
+	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.KV, cfg.Timeout = kv, time.Minute }))
+	leaving.Store(true)
+	require.ErrorIs(t, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
+	<-held
+	again := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	etcdtest.Never(t, func() bool { return sent.Load() > 2 || len(again) > 0 }, 300*time.Millisecond, "a second request")
+	close(release)
+	require.NoError(t, <-again)
+	require.EqualValues(t, 2, sent.Load())
+	require.Empty(t, s.Queue())
 }

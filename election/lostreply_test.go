@@ -97,3 +97,21 @@ func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	s.arrives(session)
 	s.clean(session)
 }
+
+// The reply to a registration behind an elder is lost: its position is returned nevertheless.
+func TestLostReplyWhileQueueing(t *testing.T) {
+	s := newEnv(t)
+	elder := s.lead(s.candidate("elder"))
+	c, host := s.behind("v")
+	swallow := host.SwallowNextReply(transaction(c.Key()))
+	place := s.register(c)
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.Equal(t, elder.Key(), place.Predecessor)
+
+	// Try, whose first reply is lost, returns the correct error too.
+	d, host := s.behind("d")
+	swallow = host.SwallowNextReply(transaction(d.Key()))
+	require.ErrorIs(t, etcdtest.Err(d.Try(s.Ctx)), eldest.ErrNotElected)
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.Equal(t, []string{elder.Key(), c.Key()}, s.Queue())
+}

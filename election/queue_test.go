@@ -3,8 +3,11 @@ package election_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -157,4 +160,50 @@ func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 	}
 	s.Remove(elder)
 	electiontest.Wins(t, campaign)
+}
+
+// Candidates of both kinds register, leave and lead concurrently; they win in the order of their
+// keys, and every candidate that stays wins.
+func TestPointerInAMixedCrowd(t *testing.T) {
+	s := newEnv(t)
+	const crowd = 24
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
+	var mu sync.Mutex
+	var tokens []int64
+	var all sync.WaitGroup
+	for i := range crowd {
+		var q txn.Ordering = txn.ByPointer{}
+		if dice.IntN(3) == 0 {
+			q = txn.ByCreateRevision{}
+		}
+		c, leaves := s.candidate("", by(q)), i > 0 && dice.IntN(3) == 0
+		place := s.register(c)
+		if leaves {
+			all.Go(func() {
+				_ = c.Withdraw(s.Ctx) // if it leads, the end of the test resigns
+				if l, err := c.Await(s.Ctx); err == nil {
+					_ = l.Resign(s.Ctx)
+				}
+			})
+			continue
+		}
+		all.Go(func() {
+			l, err := c.Await(s.Ctx)
+			if err != nil {
+				t.Errorf("%v: %v", place, err)
+				return
+			}
+			mu.Lock()
+			tokens = append(tokens, int64(l.Token()))
+			mu.Unlock()
+			if err := l.Resign(s.Ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.True(t, slices.IsSorted(tokens), "%v", tokens)
+	require.NotEmpty(t, tokens)
 }

@@ -164,3 +164,23 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	require.Zero(t, refused)
 	require.NoError(t, session.Err(), "not with its lease")
 }
+
+// The end of a session is visible at once, even before the watch of the candidate's key has ended:
+// no call takes an ended tenure for a current one.
+func TestCallsJustAfterTheSession(t *testing.T) {
+	s := newEnv(t)
+	for range 10 {
+		session := s.session(s.Client)
+		c := s.candidate("v", on(session))
+		l := s.lead(c)
+		session.Abandon()
+		_, err := c.Campaign(s.Ctx)
+		require.ErrorIs(t, err, eldest.ErrClosed)
+		require.NotErrorIs(t, err, eldest.ErrLeading)
+		require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrNotRegistered)
+		require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrNotRegistered)
+		require.Zero(t, c.Status())
+		require.ErrorIs(t, l.Err(), eldest.ErrClosed)
+		require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
+	}
+}

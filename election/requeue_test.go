@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -249,4 +250,100 @@ func TestRequeueDuringAProclaim(t *testing.T) {
 	require.NoError(t, c.Proclaim(s.Ctx, []byte("after")))
 	s.requeue(c)
 	require.Equal(t, "after", s.value(c.Key()))
+}
+
+// A win and a requeue exclude each other, whichever is first.
+func TestRequeueAtTheMomentOfTheWin(t *testing.T) {
+	s := newEnv(t)
+	leader := s.candidate("leader")
+	waits := make(chan election.WaitingEvent, 1000)
+	c := s.candidate("c", func(cfg *election.Config) { cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e } })
+	both := map[bool]int{}
+	for range 30 {
+		l := s.lead(leader)
+		waiting := s.campaigning(s.Ctx, c)
+		for e := get(s, waits); e.Predecessor.Token != l.Token(); e = get(s, waits) {
+		}
+		var place election.Position
+		var err error
+		var racing sync.WaitGroup
+		racing.Go(func() { _ = l.Resign(s.Ctx) })
+		racing.Go(func() { place, err = c.Requeue(s.Ctx) })
+		racing.Wait()
+		won := electiontest.Wins(t, waiting)
+		if err == nil {
+			require.Equal(t, place.Token, won.Token(), "who has requeued wins from the new place only")
+		} else {
+			require.ErrorIs(t, err, eldest.ErrLeading)
+		}
+		both[err == nil]++
+		require.NoError(t, won.Err())
+		require.Equal(t, []string{c.Key()}, s.Queue())
+		require.NoError(t, won.Resign(s.Ctx))
+	}
+	t.Logf("requeued: %d, won: %d", both[true], both[false])
+}
+
+// A requeue is asked for at the moment at which the campaign ends: it is taken or
+// refused, and no call waits for one that no campaign takes.
+func TestRequeueAtTheEndOfACampaign(t *testing.T) {
+	s := newEnv(t)
+	s.lead(s.candidate("leader"))
+	c := s.candidate("v")
+	for range 10 {
+		ctx, cancel := context.WithCancel(s.Ctx)
+		waiting := s.campaigning(ctx, c)
+		s.Until("it waits", func() bool { return c.Status().Token > 0 })
+		var asking sync.WaitGroup
+		for range 8 {
+			asking.Go(func() {
+				<-ctx.Done()
+				for s.Ctx.Err() == nil {
+					if _, err := c.Requeue(s.Ctx); err != nil {
+						return
+					}
+				}
+			})
+		}
+		cancel()
+		electiontest.Fails(t, waiting, context.Canceled)
+		asking.Wait()
+		require.NoError(t, s.Ctx.Err(), "somebody waited for a step that nobody takes")
+	}
+}
+
+// The key is deleted by another client while the candidate is about to give it up: a candidate that
+// was deposed is not in the queue any more.
+func TestDeposedBeforeARequeue(t *testing.T) {
+	s := newEnv(t)
+	l := s.lead(s.candidate("leader"))
+	c, waiting, waits := s.waitingFor("v")
+	get(s, waits)
+	s.Remove(c.Key())
+	_, err := c.Requeue(s.Ctx)
+	if err == nil { // the requeue was first: registered again
+		require.Equal(t, []string{l.Key(), c.Key()}, s.Queue())
+		require.NoError(t, c.Withdraw(s.Ctx))
+		electiontest.Fails(t, waiting, eldest.ErrWithdrawn)
+		return
+	}
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	electiontest.Fails(t, waiting, eldest.ErrDeposed)
+	require.Equal(t, []string{l.Key()}, s.Queue())
+}
+
+func TestRequeueWithoutAwait(t *testing.T) {
+	s := newEnv(t)
+	l := s.lead(s.candidate("leader"))
+	b, c := s.candidate("b"), s.candidate("c")
+	for _, x := range []*election.Candidate{b, c} {
+		s.register(x)
+	}
+	place := s.requeue(b)
+	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
+	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands")
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.NoError(t, l.Resign(s.Ctx))
+	won := s.await(b)
+	require.Equal(t, place.Token, won.Token())
 }

@@ -191,3 +191,22 @@ func TestNobodyLeftToYieldTo(t *testing.T) {
 	s.Remove(waits())
 	electiontest.Wins(t, waiting)
 }
+
+// A candidate that yields can be requeued at the same moment; its campaign does not return before
+// it leads.
+func TestYieldAndRequeueTogether(t *testing.T) {
+	s := newEnv(t)
+	better := s.candidate("9", func(cfg *election.Config) { cfg.ShouldYield = byNumber })
+	leader := s.lead(s.candidate("0"))
+	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.ShouldYield = byNumber })
+	get(s, waits)
+	bs := s.campaigning(s.Ctx, better)
+	s.queued(3)
+	resigned := etcdtest.Go(func() error { return leader.Resign(s.Ctx) })
+	s.requeue(c) // it cannot win while the better one is queued
+	require.NoError(t, get(s, resigned))
+	won := electiontest.Wins(t, bs)
+	require.Empty(t, waiting)
+	require.NoError(t, won.Resign(s.Ctx))
+	electiontest.Wins(t, waiting)
+}

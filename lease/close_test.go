@@ -324,3 +324,17 @@ func TestForfeitIsALoss(t *testing.T) {
 		require.Empty(t, told)
 	})
 }
+
+// TestCloseWhileEtcdIsAway: Close ends with its context; the revocation is repeated until etcd is
+// available again.
+func TestCloseWhileEtcdIsAway(t *testing.T) {
+	play(t, func(t *testing.T, s *server) {
+		s.revoke = []reply{hole, fail(rpctypes.ErrNoLeader), fail(errAway), hole, ok(0)}
+		session := open(t, s.config(0))
+		err := session.Close(etcdtest.ContextFor(t, 300*time.Millisecond))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 300*time.Millisecond, time.Since(s.begun))
+		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Minute)))
+		require.Len(t, s.requests("revoke"), 5)
+	})
+}

@@ -69,7 +69,8 @@
 // When it passes, all tenures of the session are suspended: their contexts end, their keys remain. The
 // next Campaign or Await proves in one read that the key still exists, and continues to lead with the
 // same token. So a pause of etcd that is longer than the timeout suspends leaders and replaces none.
-// Decision 0029 in docs/decisions has the protocol and the reason why two candidates never lead.
+// Decision 0029 in docs/decisions has the protocol and the reason why two candidates never lead. It
+// assumes that the rates of the clocks of any two candidates differ by less than margin / timeout.
 //
 // # The application's liveness probe
 //
@@ -95,7 +96,8 @@
 //     session has it connect at once, the process can crash ("concurrent map iteration and map
 //     write"), because ClientConn.ResetConnectBackoff of gRPC, up to 1.85 at least, iterates over its
 //     connections without its lock. Sync and AutoSyncInterval change endpoints only after etcd has
-//     answered, when a session does not do that. Decision 0033 in docs/decisions has the details.
+//     answered, when a session does not do that; they replace the endpoints by all URLs of the members,
+//     including those that cannot be reached from here. Decision 0033 in docs/decisions has the details.
 //
 // This logger writes errors only:
 //

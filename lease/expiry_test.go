@@ -190,3 +190,45 @@ func TestLookSetsTheTimerRight(t *testing.T) {
 		})
 	}
 }
+
+// TestRegression11BlackHole: if nothing is answered any more the session is lost at the deadline.
+// The revocation, which is tried for the successor, ends when the lease has expired by itself.
+func TestRegression11BlackHole(t *testing.T) {
+	play(t, func(t *testing.T, s *server) {
+		s.renew, s.revoke = []reply{hole}, []reply{hole}
+		session := open(t, s.config(10*time.Second))
+		<-session.Done()
+		require.Equal(t, 9*time.Second, time.Since(s.begun))
+		err := session.Close(t.Context())
+		require.ErrorContains(t, err, "no answer within the TTL of 10s")
+		require.LessOrEqual(t, time.Since(s.begun), 19*time.Second+200*time.Millisecond)
+		for _, r := range s.requests("revoke") {
+			require.GreaterOrEqual(t, r.at, 9*time.Second, "revoked before the session had ended")
+		}
+	})
+}
+
+// TestRegression14Suspend: the session's clock continues while the machine is suspended, timers do
+// not. At the first use the session is lost.
+func TestRegression14Suspend(t *testing.T) {
+	for name, use := range map[string]func(*lease.Session) bool{
+		"Holds":  func(s *lease.Session) bool { return !s.Holds(0) },
+		"Status": func(s *lease.Session) bool { return s.Status().State == lease.Lost },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *server) {
+				clock := etcdtest.NewClock()
+				cfg := s.config(10 * time.Second)
+				cfg.Clock = clock
+				session := open(t, cfg)
+				time.Sleep(12 * time.Second)
+				require.NoError(t, session.Err())
+				clock.Jump(time.Hour)
+				require.True(t, use(session))
+				require.Error(t, session.Context().Err(), "the context lives on")
+				require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+				require.NoError(t, session.Close(t.Context()))
+			})
+		})
+	}
+}

@@ -108,7 +108,7 @@ func TestServerGrantsNothing(t *testing.T) {
 // for a lease that no longer exists Resume fails at once.
 func TestRegression19Resume(t *testing.T) {
 	play(t, func(t *testing.T, s *server) {
-		s.renew = []reply{late(time.Second, ok(30))}
+		s.grant, s.renew = nil, []reply{late(time.Second, ok(30))}
 		session, err := lease.Resume(t.Context(), s.config(5*time.Second), leaseID)
 		require.NoError(t, err)
 		require.Equal(t, leaseID, session.ID())

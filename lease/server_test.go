@@ -66,6 +66,9 @@ func (s *server) answer(ctx context.Context, r request, script []reply) (int64, 
 	}
 	s.sent = append(s.sent, r)
 	s.mu.Unlock()
+	if len(script) == 0 {
+		panic("no reply to " + r.method + " was planned")
+	}
 	return script[min(n, len(script)-1)](ctx)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"testing/quick"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -171,4 +172,21 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	c, effects := core.StepSession(c, core.SessionEvent{Kind: core.Clock, Now: c.Next + s/2})
 	require.False(t, effects.Again, "sent once more")
 	require.Equal(t, core.Ended, c.Stage)
+}
+
+// A reply that is read after the deadline never moves the deadline. Any other reply always moves it
+// to the instant that counts from sending, however late it is read.
+func TestDeadlineProperties(t *testing.T) {
+	require.NoError(t, quick.Check(func(a, b, c uint32) bool {
+		const unit = time.Millisecond
+		old := held()
+		old.Deadline = time.Duration(a) * unit
+		sent := time.Duration(b) * unit
+		received := sent + time.Duration(c)*unit
+		next := renew(old, sent, received, core.Rhythm{TTL: 10 * s, Margin: s})
+		if received >= old.Deadline || received >= sent+9*s {
+			return next.Stage == core.Ended
+		}
+		return next.Stage == core.Resting && next.Deadline == sent+9*s
+	}, nil))
 }

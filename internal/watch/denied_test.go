@@ -1,13 +1,13 @@
 package watch_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -95,26 +95,6 @@ func TestDeniedForTooLong(t *testing.T) {
 	}
 }
 
-// alive is a client that reports, as a *clientv3.Client does, that it was not closed.
-type alive struct{ fakeKV }
-
-func (alive) Ctx() context.Context { return context.Background() }
-
-// A watch that a proxy cancels is opened again. The error of a closed client has the same code.
-func TestCanceledByAProxy(t *testing.T) {
-	reset := status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
-	play(t, func(t *testing.T, s *stage) {
-		s.KV = alive{fakeKV{s: s}}
-		s.follow(t, s.target(0))
-		s.place(t, 10).ch <- etcdtest.RefusedWatch(t, reset)
-		s.place(t, 11)
-		life := s.gone(t.Context(), watch.Life{Key: "k", Token: 5})
-		s.place(t, 12, kv("k", 5, 5)).ch <- etcdtest.RefusedWatch(t, reset)
-		s.place(t, 13, kv("k", 5, 5)).send(deleteEvent("k", 14))
-		require.Equal(t, outcome{revision: 14}, <-life)
-	})
-}
-
 // An error that ends a stream for all its users is not final: it may come from a balancer. The
 // refusal of a read is final if it is repeated, however short the time is for which the source
 // waits for a member that does not respond.
@@ -149,4 +129,59 @@ func TestRefusedOnTheWay(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A partitioned member has not received a permission that was granted. It refuses what etcd permits
+// until it has caught up. This is visible only on a stream that is open already: for a new stream
+// etcd's client requests a token, and the member waits until it has received that.
+//
+// Fails if the refusal of one member is final.
+func TestMemberThatLagsInPermissions(t *testing.T) {
+	t.Parallel()
+	// The partitioned member continues as a follower for at least an election timeout.
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Election: 2 * time.Second})
+	ctx := etcdtest.Context(t)
+	leader, err := c.Leader(ctx)
+	require.NoError(t, err)
+	lags := (leader + 1) % c.Size()
+	held, target := etcdtest.Election(t)+"/", etcdtest.Election(t)+"/"
+	permit := func(cli *clientv3.Client, prefix string) {
+		_, err := cli.RoleGrantPermission(ctx, "app", prefix, clientv3.GetPrefixRangeEnd(prefix), clientv3.PermissionType(clientv3.PermReadWrite))
+		require.NoError(t, err)
+	}
+	admin := c.ClientTo(t, leader)
+	for _, name := range []string{"root", "app"} {
+		require.NoError(t, etcdtest.Err(admin.UserAdd(ctx, name, "secret")))
+		require.NoError(t, etcdtest.Err(admin.RoleAdd(ctx, name)))
+		require.NoError(t, etcdtest.Err(admin.UserGrantRole(ctx, name, name)))
+	}
+	permit(admin, held)
+	require.NoError(t, etcdtest.Err(admin.AuthEnable(ctx)))
+	as := func(name string, member int) *clientv3.Client {
+		return c.ClientTo(t, member, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = name, "secret" })
+	}
+	root, cli := as("root", leader), as("app", leader)
+
+	s := patient(cli)
+	s.Watcher = as("app", lags)
+	// The attempts are frequent: the refusal becomes final after a while, and the member must be
+	// back before that.
+	s.Backoff = func(int) time.Duration { return 20 * time.Millisecond }
+	follow(t, s, held)
+	require.NoError(t, etcdtest.Err(root.Get(ctx, held))) // so that granting the permission takes one request
+	require.NoError(t, c.Cut(lags))
+	permit(root, target)
+	p := follow(t, s, target)
+	var refused error
+	p.until(t, "the refusal", func() bool {
+		if len(p.interrupted) > 0 {
+			refused = p.interrupted[0]
+		}
+		return refused != nil
+	})
+	require.ErrorContains(t, refused, "permission denied")
+	require.NoError(t, c.Mend(lags))
+	require.NoError(t, etcdtest.Err(cli.Put(ctx, target+"a", "1")))
+	p.until(t, "the change", func() bool { return p.kvs[target+"a"] == "1" })
+	p.until(t, "a watch", func() bool { return p.snapshots > len(p.interrupted) })
 }

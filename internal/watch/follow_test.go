@@ -154,6 +154,33 @@ func TestOpeningTimesOut(t *testing.T) {
 	})
 }
 
+// TestWithoutAnyWatch: if no stream can be opened, but reads are answered, the target receives
+// their answers.
+func TestWithoutAnyWatch(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(7)
+		asked := 0
+		target.Snapshot = func(*clientv3.GetResponse) bool { asked++; return asked == 3 }
+		result, _ := s.follow(t, target)
+		for range 3 {
+			<-s.watches
+			(<-s.reads).answer(9)
+		}
+		require.NoError(t, <-result)
+	})
+}
+
+// TestStreamsAreFew: there are at most four streams, however often streams stop responding.
+func TestStreamsAreFew(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.follow(t, s.target(0))
+		for _, stream := range []string{"", "1", "2", "3", "", "1"} {
+			require.Equal(t, stream, (<-s.watches).stream)
+			(<-s.reads).answer(9)
+		}
+	})
+}
+
 // TestChannelThatDoesNotClose: a client that searches for another member may leave the channel of a
 // cancelled watch open. Follow does not wait for it.
 func TestChannelThatDoesNotClose(t *testing.T) {
