@@ -315,21 +315,23 @@ func TestSuspendedServiceGoesOn(t *testing.T) {
 	_, token, _ := leader.becomes(elector.Leading).Own()
 	follower := run(t, election, "follower", beating)
 	follower.becomes(elector.Following)
-	require.NoError(t, cluster.Member(0).Stop())
-	require.ErrorIs(t, leader.becomes(elector.Unknown).Reason(), eldest.ErrSuspended)
-	said := make(chan string, 2)
-	for _, m := range []*member{leader, follower} {
-		go func() {
-			out, err := m.unary(etcdtest.Context(t), "")
-			said <- fmt.Sprint(out, err)
-		}()
-	}
-	time.Sleep(1500 * time.Millisecond)
-	require.Empty(t, said, "nobody leads")
-	require.NoError(t, cluster.Member(0).Cont())
 	for range 2 {
-		require.Equal(t, fmt.Sprintf("leader %d<nil>", token), etcdtest.Take(t, said, "an answer"))
+		require.NoError(t, cluster.Member(0).Stop())
+		require.ErrorIs(t, leader.becomes(elector.Unknown).Reason(), eldest.ErrSuspended)
+		said := make(chan string, 2)
+		for _, m := range []*member{leader, follower} {
+			go func() {
+				out, err := m.unary(etcdtest.Context(t), "")
+				said <- fmt.Sprint(out, err)
+			}()
+		}
+		time.Sleep(1500 * time.Millisecond)
+		require.Empty(t, said, "nobody leads")
+		require.NoError(t, cluster.Member(0).Cont())
+		for range 2 {
+			require.Equal(t, fmt.Sprintf("leader %d<nil>", token), etcdtest.Take(t, said, "an answer"))
+		}
+		_, again, _ := leader.becomes(elector.Leading).Own()
+		require.Equal(t, token, again)
 	}
-	_, again, _ := leader.becomes(elector.Leading).Own()
-	require.Equal(t, token, again)
 }
