@@ -182,7 +182,7 @@ func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error 
 func TestRow63WaitingIsBounded(t *testing.T) {
 	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
 	other := dialTo(t, n.address)
-	answers := n.callMany(etcdtest.Context(t), 20, "")
+	answers := n.callMany(etcdtest.ContextFor(t, 2*etcdtest.Patience), 20, "") // longer than each wait here
 	requireBusy(t, 16, answers)
 	modest := asking(func() error { return other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}) })
 	n.holds(5, "another caller waits")
