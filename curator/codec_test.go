@@ -110,6 +110,27 @@ func TestCompression(t *testing.T) {
 	})
 }
 
+// A unary method accepts exactly one message, at every node.
+func TestCardinality(t *testing.T) {
+	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
+		for _, messages := range []int{0, 2, 1} {
+			stream := n.open(unaryMethod)
+			for range messages {
+				stream.send("x")
+			}
+			require.NoError(t, stream.CloseSend())
+			if err := stream.end(); messages == 1 {
+				require.NoError(t, err)
+			} else {
+				requireCode(t, codes.Internal, err, "from a caller that must send one")
+			}
+		}
+		stream := n.open(serverMethod)
+		require.NoError(t, stream.CloseSend())
+		requireCode(t, codes.Internal, stream.end())
+	})
+}
+
 // If a message cannot be decoded, that is the caller's fault; if one cannot be encoded, the
 // service's. A handler may prepare its messages; they bypass the curator's stream and go to the
 // codec.

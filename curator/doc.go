@@ -31,8 +31,8 @@
 // reached a handler because the leader is stopping or has lost leadership. Then the whole call is
 // sent to the next leader, streams included: what the caller sent is kept until the call has begun.
 // A unary call begins when its message has arrived; the time in which the caller sends it does not
-// count as waiting. A leader that stops announces it first, and all nodes hold new calls for its
-// successor. The number of waiting calls, and what is kept for them, is bounded
+// count as waiting. A leader that stops announces it first, and the other nodes hold new calls for its
+// successor; the stopping node does the same, and forwards them. The number of waiting calls, and what is kept for them, is bounded
 // (Config.MaxWaiting, MaxHeld), and one caller never uses all of it.
 //
 // Forwarding needs no generated code. Messages are passed on unchanged, one at a time in each
@@ -97,11 +97,11 @@
 //
 // All other calls go to the leader: if the caller does not allow a local read, if this node leads,
 // and if the copy is older than max-age or its age is unknown (Config.ReadAge). A local read needs
-// no leader.
+// no leader; a node answers it also while no leader is known and while the node is stopping.
 //
 // Only the age is guaranteed. Writes that were made within that age before the call arrived may be
 // missing, also the caller's own write, unless maxAge is the time since that write. A later call at
-// another node may see an older state. The answer is not fenced, and the data of a stream grows
+// another node may see an older state. There is no tenure and no guard: the answer is not fenced, and the data of a stream grows
 // older than the age in its header. A write that depends on such a read must compare what was read.
 //
 // # A tenure
@@ -127,12 +127,14 @@
 // elector.Config.AddressOf returns. The address may change within a tenure (SetAddress): then calls go
 // to the new one, in the same tenure.
 //
-// A follower has up to four connections to the leader for calls; those of one caller share one, so a
-// caller that does not read its streams delays only itself. One more connection is for a watch of
-// the leader's health and, while calls are in flight, for a heartbeat each second. When two
-// heartbeats have received no answer within two seconds, all connections are closed and the calls end
-// (UNAVAILABLE). If grpc.MaxConcurrentStreams is 1 there are no heartbeats, only gRPC's pings, which
-// take 13 seconds. When another tenure becomes known, the connections to the last leader are closed
-// as soon as the calls there have ended, or after Config.Grace. When only another address of the
-// leader becomes known, calls under way continue over the connections to the last 16 addresses.
+// A follower has up to four connections to the leader for calls; those of one caller share one of
+// them while any is in flight, so a caller that does not read its streams delays only itself. One
+// more connection is for a watch of the leader's health and, while calls are in flight, for a
+// heartbeat each second. When two heartbeats have received no answer within two seconds, all
+// connections are closed and the calls end (UNAVAILABLE). If grpc.MaxConcurrentStreams is 1 there
+// are no heartbeats, only gRPC's pings, which take 13 seconds. When another tenure becomes known,
+// the connections to the last leader are closed as soon as the calls there have ended, or after
+// Config.Grace. When only another address of the leader becomes known, calls under way continue
+// over the connections to the earlier address, at the last 16 of them, until the calls have ended
+// or another tenure is known.
 package curator

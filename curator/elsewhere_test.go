@@ -286,13 +286,31 @@ func TestMoreHadLeftThanIsKept(t *testing.T) {
 	require.True(t, requireRetry(t, stream.end()).GetNothingApplied())
 }
 
-// A call that is tried many times leaves nothing behind at each attempt.
-func TestManyAttempts(t *testing.T) {
+// What the caller sends while its call waits for the next leader arrives there after what it had
+// sent before. A call that is tried many times leaks nothing at each attempt.
+func TestMessagesWhileTheCallWaits(t *testing.T) {
 	var refused atomic.Int64
-	last, follower := newNode(t, "last"), newNode(t, "follower", patient, refusals(&refused))
+	last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", patient, refusals(&refused))
 	last.leadsWhile(7, echoing, expired)
-	follower.follows(last, 7)
+	next.leads(8, echoing)
+	large := strings.Repeat("x", 2*replayed)
+	follower.once()
+	for range 5 {
+		follower.follows(last, 7)
+		refused.Store(0)
+		stream := follower.open(bidiMethod)
+		stream.send("first")
+		etcdtest.Eventually(t, func() bool { return follower.backlog.load().calls == 1 && refused.Load() == 1 }, "it waits")
+		stream.send(large)
+		time.Sleep(10 * time.Millisecond) // so that it has arrived
+		follower.follows(next, 8)
+		stream.send("third")
+		stream.expect("first", large, "third")
+		stream.closes()
+	}
 	follower.lookAgain = func(int) time.Duration { return time.Millisecond }
+	follower.follows(last, 7)
+	refused.Store(0)
 	follower.open(bidiMethod).send("first")
 	etcdtest.Eventually(t, func() bool { return refused.Load() > 10 }, "it is tried")
 	had := runtime.NumGoroutine()

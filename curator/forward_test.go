@@ -118,7 +118,7 @@ func TestRequirement44CancelAndDeadline(t *testing.T) {
 		requireCode(t, codes.Canceled, etcdtest.Take(t, done, "the caller"))
 		require.ErrorIs(t, etcdtest.Take(t, ended, "the handler's end"), context.Canceled)
 
-		_, err := n.unary(etcdtest.ContextFor(t, time.Second), "") // the handler begins before the deadline
+		_, err := n.unary(etcdtest.ContextFor(t, 2*time.Second), "") // the handler begins before the deadline
 		requireCode(t, codes.DeadlineExceeded, err)
 		etcdtest.Take(t, began, "the handler")
 		require.Error(t, etcdtest.Take(t, ended, "the handler's end"))

@@ -144,6 +144,44 @@ func TestInterceptorsAndLocalServices(t *testing.T) {
 	})
 }
 
+// choosy refuses the second message.
+type choosy struct {
+	grpc.ServerStream
+	messages int
+}
+
+func (c *choosy) RecvMsg(m any) error {
+	err := c.ServerStream.RecvMsg(m)
+	if c.messages++; err == nil && c.messages > 1 {
+		return status.Error(codes.PermissionDenied, "one is enough")
+	}
+	return err
+}
+
+// If an interceptor returns an error for a message, that is the caller's answer, and the leader's
+// handler ends.
+func TestInterceptorOfMessages(t *testing.T) {
+	ended := make(chan error, 1)
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{stream: func(stream grpc.ServerStream) error {
+		err := echoes(stream)
+		ended <- err
+		return err
+	}})
+	follower := newNode(t, "follower", func(cfg *Config) {
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			return handler(srv, &choosy{ServerStream: stream})
+		}))
+	})
+	follower.follows(leader, 7)
+	stream := follower.open(bidiMethod)
+	stream.send("first")
+	stream.expect("first")
+	stream.send("second")
+	requireCode(t, codes.PermissionDenied, stream.end())
+	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
+}
+
 // The end of a node waits for everything that it has started.
 func TestCloseWaits(t *testing.T) {
 	n := newNode(t, "n")

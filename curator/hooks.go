@@ -15,6 +15,9 @@ import (
 // concurrent use and return at once, because the caller is waiting for its answer. A panic
 // in a hook is a panic in the call: it ends the process, unless an interceptor of
 // Config.ServerOptions recovers.
+//
+// A program with two hooks, such as its own and the one of package metrics, calls both in one
+// function. (hooks.Tee combines hooks of elections.) Package traces needs no hook of these.
 type Hooks struct {
 	// Answered is called once for each call, when its answer is known and has not been sent
 	// yet. An interceptor of Config.ServerOptions may still change the answer.

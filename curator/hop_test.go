@@ -173,6 +173,39 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 	require.Zero(t, leader.calls.Load(), "sent in plain text")
 }
 
+// Nodes that must use TLS send nothing in plain text to a leader without TLS: not a byte of a
+// request leaves.
+func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	const secret = "what nobody else may read"
+	follower := newNode(t, "follower", a.mutual("follower"), waits(300*time.Millisecond))
+	tap := listen(t)
+	got := make(chan []byte, 100)
+	go func() {
+		for {
+			conn, err := tap.Accept()
+			if err != nil {
+				return
+			}
+			heard := make([]byte, 64<<10)
+			n, _ := conn.Read(heard) // no answer is needed: the client sends first
+			got <- heard[:n]
+			_ = conn.Close()
+		}
+	}()
+	follower.followsAt(tap.Addr().String())
+	for range 2 { // before the method is known to be unary, and after
+		_, err := a.from(follower).unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "password", secret), secret)
+		require.True(t, requireRetry(t, err).GetNothingApplied())
+		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
+	}
+	heard := etcdtest.Take(t, got, "the attempt")
+	require.NotEmpty(t, heard)
+	require.Equal(t, byte(22), heard[0], "a TLS handshake") // before it is done nothing else is sent
+	require.NotContains(t, string(heard), secret)
+}
+
 // On one connection a certificate is sent in full once: HTTP/2 compresses headers that repeat.
 func TestCallerCostsLittle(t *testing.T) {
 	a := newAuthority(t)

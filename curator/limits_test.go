@@ -231,6 +231,7 @@ func TestBadServices(t *testing.T) {
 	require.ErrorContains(t, late, "after Config.Services, Config.Reads or Config.Local had returned")
 
 	cfg := newNode(t, "n", newCopied(0).reads("Unary")).cfg
+	require.Equal(t, []int{DefaultMaxMessage, DefaultMaxMetadata, DefaultMaxStreams}, []int{cfg.MaxMessage, cfg.MaxMetadata, cfg.MaxStreams})
 	bad := cfg
 	bad.MaxStreams = math.MaxInt32 + 1
 	_, err = New(bad)
@@ -249,7 +250,15 @@ func TestBadServices(t *testing.T) {
 	}
 	for want, reads := range map[string]func(r grpc.ServiceRegistrar){
 		`for method "Missing"`: func(r grpc.ServiceRegistrar) { Only(r, "Missing").RegisterService(describe("test.Script"), echoing) },
-		"without a name":       func(r grpc.ServiceRegistrar) { Only(r).RegisterService(nil, nil) },
+		`has method "Unary" twice`: func(r grpc.ServiceRegistrar) {
+			Only(r, "Unary", "Unary").RegisterService(describe("test.Script"), echoing)
+		},
+		`"test.Script" is registered twice`: func(r grpc.ServiceRegistrar) {
+			for range 2 {
+				Only(r, "Unary").RegisterService(describe("test.Script"), echoing)
+			}
+		},
+		"without a name": func(r grpc.ServiceRegistrar) { Only(r).RegisterService(nil, nil) },
 	} {
 		bad := cfg
 		bad.Reads = reads

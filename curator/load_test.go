@@ -3,6 +3,7 @@ package curator
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -28,15 +29,27 @@ func TestThousandConcurrentForwardedCalls(t *testing.T) {
 	const calls = 1000
 	var all sync.WaitGroup
 	all.Add(calls)
-	leader, follower := pair(t, &script{unary: func(_ context.Context, in *message) (*message, error) {
+	together := make(chan struct{})
+	go func() { all.Wait(); close(together) }()
+	leader, follower := pair(t, &script{unary: func(ctx context.Context, in *message) (*message, error) {
 		all.Done()
-		all.Wait()
-		return in, nil
+		select {
+		case <-together:
+			return in, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}})
-	answers := follower.callMany(etcdtest.ContextFor(t, 4*etcdtest.Patience), calls, "")
-	for range calls {
-		require.NoError(t, <-answers)
+	var callers sync.WaitGroup
+	for i := range calls {
+		callers.Go(func() {
+			in := fmt.Sprint(i)
+			if out, err := follower.unary(etcdtest.ContextFor(t, 4*etcdtest.Patience), in); err != nil || out != in {
+				t.Errorf("call %d: %q %v", i, out, err)
+			}
+		})
 	}
+	callers.Wait()
 	require.EqualValues(t, calls, leader.calls.Load())
 }
 

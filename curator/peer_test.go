@@ -3,6 +3,7 @@ package curator
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -228,13 +229,20 @@ func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	p := follower.router.Now().Peer
 	for range 100 {
-		aborted := asking(func() error { p.abort(errors.New("the leader did not answer")); return nil })
-		if conn, err := p.take("a caller"); err != nil {
-			require.ErrorIs(t, err, errNotBegun)
-		} else {
-			conn.done()
-		}
-		require.NoError(t, <-aborted)
+		aborted := asking(func() error {
+			for !p.hasControl() { // not before the connection is made, and at once then
+				runtime.Gosched()
+			}
+			p.abort(errors.New("the leader did not answer"))
+			return nil
+		})
+		conn, err := p.take("a caller")
+		require.NoError(t, err)
+		require.NotNil(t, conn, "neither a connection nor an error")
+		etcdtest.Take(t, conn.link.calls.Context().Done(), "the end of the connection")
+		require.ErrorContains(t, conn.link.calls.Cause(), "did not answer")
+		conn.done()
+		require.NoError(t, etcdtest.Take(t, aborted, "the abort"))
 	}
 	require.Empty(t, p.shares)
 	follower.answers("hello")

@@ -223,6 +223,8 @@ func TestMalformedReads(t *testing.T) {
 	} {
 		for _, n := range []*node{leader, follower} {
 			require.Equal(t, codes.InvalidArgument, status.Code(call(n, said...)), "%q", said)
+			stream := n.openWith(metadata.NewOutgoingContext(etcdtest.Context(t), metadata.MD{readKey: said}), bidiMethod)
+			require.Equal(t, codes.InvalidArgument, status.Code(stream.end()), "%q", said)
 		}
 	}
 	require.Zero(t, leader.calls.Load()+c.calls.Load())

@@ -420,3 +420,34 @@ func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
 	said.election = "test"
 	require.True(t, requireRetry(t, follower.call("")).GetNothingApplied(), "the leader's own")
 }
+
+// A tenure that is given up voluntarily waits for its unary calls, while the node still leads, and
+// does not wait for streams.
+func TestSettle(t *testing.T) {
+	began, release := make(chan struct{}, 2), make(chan struct{})
+	n := newNode(t, "n")
+	tenure := n.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) {
+		began <- struct{}{}
+		select {
+		case <-release:
+			return in, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, stream: func(stream grpc.ServerStream) error {
+		began <- struct{}{}
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}})
+	unary, stream := n.ask(""), n.open(bidiMethod)
+	etcdtest.Take(t, began, "a handler")
+	etcdtest.Take(t, began, "the other")
+	n.router.Leave(tenure, errDeposed)
+	settled := asking(func() error { tenure.Drain(t.Context(), time.Hour); return nil })
+	release <- struct{}{}
+	require.NoError(t, etcdtest.Take(t, settled, "the unary call"))
+	require.NoError(t, etcdtest.Take(t, unary, "its answer"))
+	require.NoError(t, tenure.Cause())
+	tenure.Finish(errDeposed)
+	requireRetry(t, stream.end())
+}

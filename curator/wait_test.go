@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest"
@@ -181,7 +182,7 @@ func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error 
 func TestRow63WaitingIsBounded(t *testing.T) {
 	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
 	other := dialTo(t, n.address)
-	answers := n.callMany(etcdtest.Context(t), 20, "")
+	answers := n.callMany(etcdtest.ContextFor(t, 2*etcdtest.Patience), 20, "") // longer than each wait here
 	requireBusy(t, 16, answers)
 	modest := asking(func() error { return other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}) })
 	n.holds(5, "another caller waits")
@@ -266,7 +267,7 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
 			t.Parallel()
 			var way network
-			last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(500*time.Millisecond))
+			last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(time.Second))
 			last.leads(7, echoing)
 			next.leads(8, echoing)
 			follower.follows(last, 7)
@@ -335,6 +336,7 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 	for _, streams := range []int{1, 8} {
 		follower, taken := limited(t, quick, streams)
 		p := follower.router.Now().Peer
+		etcdtest.Eventually(t, func() bool { return p.control.GetState() == connectivity.Ready }, "there is a connection to ask over")
 		hasty := heartbeat{timeout: 300 * time.Millisecond} // it receives no answer, however long it waits
 		require.True(t, hasty.answered(p.control))
 		require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")

@@ -29,6 +29,9 @@
 //
 //	calls.Attach(c)
 //
+// A program with a hook of its own calls both in one function: curator.Hooks has one field. Package
+// traces does not use it, so both packages can be used with one curator.
+//
 // Each call counts once, at the node that the caller has called. A call that this node has
 // forwarded also counts at the leader, there as a hop. Methods are no labels, because callers could
 // make any number of them.
