@@ -157,12 +157,12 @@ func (m *members) handover(t *testing.T, old *elector.Leadership, from int) (to 
 	t.Helper()
 	was := m.nodes[from]
 	m.apart(t, func(since time.Time) {
+		m.unknownAt(t, from, since.Add(short))
 		to, next = m.wins(t)
 		require.ErrorIs(t, old.Err(), eldest.ErrSessionLost, "the old leading context lives at the successor's win")
 		require.False(t, old.Holds(0))
 		require.Greater(t, next.Token(), old.Token())
 		require.Less(t, time.Since(since), 10*short, "its lease was renewed")
-		m.unknownAt(t, from, since.Add(short))
 		m.nodes[3-from-to].follows(t, m.nodes[to].id)
 		require.Equal(t, elector.Unknown, was.Status().Role())
 	}, from)
