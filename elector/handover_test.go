@@ -110,3 +110,35 @@ func give[T any](t testing.TB, to chan<- T, v T) {
 		require.FailNow(t, "nobody leads who would take it")
 	}
 }
+
+// One node after another leaves: they lead in the order in which they registered, each in its first
+// round, and each follows every new leader at once (G5).
+func TestHandoverInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	const crowd = 10
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	var nodes []*node
+	var rounds atomic.Int64
+	for i := range crowd {
+		source := elector.Always(elector.Client(cli))
+		nodes = append(nodes, run(t, config(name, "n"+strconv.Itoa(i), nil, func(cfg *elector.Config) {
+			cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+				rounds.Add(1)
+				return source(ctx)
+			}
+		})))
+		etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == i+1 }, "%d are in the queue", i+1)
+	}
+	var last eldest.Token
+	for i, n := range nodes {
+		l := etcdtest.Take(t, n.won, n.id+"'s win")
+		require.Greater(t, l.Token(), last)
+		last = l.Token()
+		for _, other := range nodes[i+1:] {
+			require.Equal(t, l.Token(), other.follows(t, n.id).Token)
+			require.Empty(t, other.won)
+		}
+		_ = n.end(t)
+	}
+	require.EqualValues(t, crowd, rounds.Load())
+}

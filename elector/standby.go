@@ -100,7 +100,7 @@ func (r *round) standDown(ctx context.Context, err error) error {
 func (r *round) afterStandBy(ctx context.Context, why error) error {
 	if s := r.standby; s != nil {
 		if stuck := r.outlast(ctx, "standby", s.until, s.returned, func(error) {}); stuck != nil {
-			return fmt.Errorf("%w: %w", stuck, why)
+			return r.e.failed("standby", fmt.Errorf("%w: waited %v for the standby function: %w", eldest.ErrStuck, r.e.cfg.Drain, why))
 		}
 	}
 	return why

@@ -161,3 +161,24 @@ func (w *deafAtFirst) Watch(ctx context.Context, key string, opts ...clientv3.Op
 	}
 	return etcdtest.Deaf(w.Watcher).Watch(ctx, key, opts...)
 }
+
+// A stream that is cut in one direction only: events are lost, the connection remains.
+func TestOneWayCut(t *testing.T) {
+	t.Parallel()
+	for name, direction := range map[string]etcdtest.Direction{"requests": etcdtest.Inbound, "answers": etcdtest.Outbound} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			host := s.Cluster.Host(t)
+			cli := host.Client(t)
+			o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+			sub := o.Subscribe()
+			s.put(1, "v")
+			s.led(sub, 1, "v")
+			host.Drop(direction)
+			s.is(sub, eldest.Unknown)
+			s.put(1, "w")
+			host.Mend()
+			s.led(sub, 1, "w")
+		})
+	}
+}

@@ -105,10 +105,12 @@ func (c Config) withDefaults() (Config, error) {
 type Observer struct {
 	cfg    Config
 	source *watch.Source
-	cell   latest.Cell[Position]
-	hooks  serial.Queue
-	stop   context.CancelFunc
-	done   chan struct{}
+	cell   latest.Cell[eldest.State]
+	// positions has the states of cell, with the position of cfg.Key.
+	positions latest.Cell[Position]
+	hooks     serial.Queue
+	stop      context.CancelFunc
+	done      chan struct{}
 	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
@@ -143,8 +145,8 @@ func (o *Observer) State() eldest.State {
 	if err := o.cell.Err(); err != nil {
 		return eldest.State{Reason: err}
 	}
-	if p, ok := o.cell.Get(); ok {
-		return unshared(p.State)
+	if state, ok := o.cell.Get(); ok {
+		return unshared(state)
 	}
 	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
 }
@@ -171,8 +173,7 @@ func (o *Observer) Close() {
 // many subscriptions of one observer are independent.
 type Subscription struct {
 	election string
-	reader   *latest.Reader[Position]
-	last     eldest.State // the last one that was returned
+	reader   *latest.Reader[eldest.State]
 }
 
 // Next returns the newest state if this subscription has not returned it yet; otherwise it blocks
@@ -185,11 +186,8 @@ func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 	if ctx == nil {
 		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	p, err := s.reader.NextWhere(ctx, func(p Position) bool { return !same(p.State, s.last) })
-	if err == nil {
-		s.last = p.State
-	}
-	return unshared(p.State), err
+	state, err := s.reader.Next(ctx)
+	return unshared(state), err
 }
 
 // unshared returns a state with a copy of the value, which all readers of the cell share.
@@ -230,6 +228,7 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
+	o.positions.Close(err)
 	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
@@ -262,11 +261,11 @@ func (o *Observer) publish(state eldest.State) {
 		o.newest = state.Leader.Token
 	}
 	o.queue.Store(int64(len(o.view.Queue)))
-	ahead := o.ahead()
-	if last, ok := o.cell.Get(); ok && last.Ahead == ahead && same(last.State, state) {
+	o.place(state, o.ahead())
+	if last, ok := o.cell.Get(); ok && same(last, state) {
 		return
 	}
-	o.cell.Set(Position{State: state, Ahead: ahead})
+	o.cell.Set(state)
 }
 
 // interrupted is called when the watch is not in place, with the reason.
@@ -277,7 +276,9 @@ func (o *Observer) interrupted(reason error) {
 
 func (o *Observer) unknown(reason error) {
 	o.queue.Store(-1)
-	o.cell.Set(Position{State: eldest.State{Reason: failed("observe", o.cfg.Election, reason)}, Ahead: -1})
+	state := eldest.State{Reason: failed("observe", o.cfg.Election, reason)}
+	o.place(state, -1)
+	o.cell.Set(state)
 }
 
 // source returns the client of a watch, whose repeated reads are reported to the hooks.

@@ -21,7 +21,7 @@ type Position struct {
 // Positions returns a reader that has not returned any position yet. It needs no goroutine and no
 // clean-up, and sends nothing to etcd: the observer's watch receives each change of the queue.
 func (o *Observer) Positions() *Positions {
-	return &Positions{election: o.cfg.Election, reader: o.cell.Reader()}
+	return &Positions{election: o.cfg.Election, reader: o.positions.Reader()}
 }
 
 // Positions reads the positions of an observer's Config.Key. It is for one goroutine at a time;
@@ -56,6 +56,14 @@ func (o *Observer) ahead() int {
 		}
 	}
 	return -1
+}
+
+// place makes a state and the position in it the newest position, unless it changes nothing.
+func (o *Observer) place(state eldest.State, ahead int) {
+	if last, ok := o.positions.Get(); ok && last.Ahead == ahead && same(last.State, state) {
+		return
+	}
+	o.positions.Set(Position{State: state, Ahead: ahead})
 }
 
 // same reports whether two states are known and have the same leader, with the same value.

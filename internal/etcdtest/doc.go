@@ -17,7 +17,7 @@
 //		h.SwallowNextReply(nil)                            // a reply that never arrives
 //	}
 //
-// Examples and TestMain, which have no testing.TB, use New, Close, Dial and NewHost.
+// Examples, which have no testing.TB, use ForExample; TestMain uses New, Close, Dial and NewHost.
 //
 // # Not guaranteed
 //

@@ -86,10 +86,12 @@ func (b *balancer) follow(ctx context.Context) error {
 			delete(members, c.Key)
 		}
 		for _, c := range update.Registered {
-			id, _ := identity.Protobuf{}.Decode(c.Value) // keys of others have no name
-			members[c.Key] = id.NodeID
+			if id, err := (identity.Protobuf{}).Decode(c.Value); err == nil { // otherwise it is no member's key
+				members[c.Key] = id.NodeID
+			}
 		}
-		owners := Assign(b.cfg.Shards, slices.Collect(maps.Values(members)))
+		// A member that registers again may have two keys until its former lease has ended.
+		owners := Assign(b.cfg.Shards, slices.Compact(slices.Sorted(maps.Values(members))))
 		b.give(func(shard string) bool { return owners[shard] == b.cfg.Member })
 		for shard, owner := range owners {
 			if _, taken := b.posts[shard]; owner == b.cfg.Member && !taken {

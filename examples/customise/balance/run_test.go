@@ -16,6 +16,8 @@ import (
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/examples/customise/balance"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // Requirements 30 and 33: many elections on one session, and a cap for each process.
@@ -36,6 +38,15 @@ type group struct {
 	// expected is the number of wins if only the necessary shards move.
 	expected int
 	assigned map[string]string
+}
+
+func newGroup(t *testing.T) *group {
+	t.Helper()
+	env := etcdtest.NewEnv(t, etcdtest.Shared(t))
+	return &group{
+		Env: env, shards: names(env.Election+"-shard", k), stop: map[string]func(){},
+		owners: map[string]string{}, last: map[string]*elector.Leadership{},
+	}
 }
 
 // join makes a member take part.
@@ -107,11 +118,7 @@ func (g *group) settled(members ...string) (moves int) {
 // moves that are necessary and no others, and with a few requests for each; two members never lead
 // one shard; and in the end nothing is left.
 func TestJoinLeaveCrash(t *testing.T) {
-	env := etcdtest.NewEnv(t, etcdtest.Shared(t))
-	g := &group{
-		Env: env, shards: names(env.Election+"-shard", k), stop: map[string]func(){},
-		owners: map[string]string{}, last: map[string]*elector.Leadership{},
-	}
+	g := newGroup(t)
 	client := func() *clientv3.Client { return g.Cluster.Client(t, g.Rec.Attach) }
 	const long = 2 * time.Minute
 	g.join("a", client(), long)
@@ -147,6 +154,36 @@ func TestJoinLeaveCrash(t *testing.T) {
 	left, err := g.Admin.Get(g.Ctx, g.Election, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	require.NoError(t, err)
 	require.Empty(t, left.Kvs)
+}
+
+// A member's key in the group is deleted by hand: the member registers again, and takes part as before.
+// A key that is no member's changes nothing.
+func TestPlaceRemoved(t *testing.T) {
+	g := newGroup(t)
+	g.join("a", g.Cluster.Client(t), time.Minute)
+	g.settled("a")
+	place := func() observe.Entry {
+		queue, err := observe.Queue(g.Ctx, g.Admin, nil, g.Election)
+		require.NoError(t, err)
+		if len(queue) == 0 {
+			return observe.Entry{}
+		}
+		return queue[0]
+	}
+	removed := place()
+	require.NoError(t, etcdtest.Err(g.Admin.Delete(g.Ctx, removed.Key)))
+	g.Until("it registers again", func() bool { return place().Token > removed.Token })
+	foreign := keys.Candidate(g.Election, 1)
+	g.Put(foreign, "\xff\xff")
+	g.join("b", g.Cluster.Client(t), time.Minute)
+	g.Until("each shard is led by its owner", func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return maps.Equal(g.owners, balance.Assign(g.shards, []string{"a", "b"}))
+	})
+	g.Remove(foreign)
+	g.stop["a"]()
+	g.stop["b"]()
 }
 
 func TestBadInput(t *testing.T) {

@@ -369,3 +369,18 @@ func (h *history) claimed(claim string) {
 	h.claim = claim
 	h.claims++
 }
+
+// A leader's key is deleted by hand: the leader is deposed, and the waiter is notified and leads,
+// although the claim still has the old leader.
+func TestDeposed(t *testing.T) {
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
+	client := etcdtest.Shared(t).Client(t)
+	leader, err := candidate(ctx, t, client, order.Queue{}).Campaign(ctx)
+	require.NoError(t, err)
+	_, won := lines(ctx, t, client, order.Queue{}, 1)
+	_, err = client.Delete(ctx, leader.Key())
+	require.NoError(t, err)
+	_ = etcdtest.Take(t, won, "a win")
+	<-leader.Done()
+	require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
+}
