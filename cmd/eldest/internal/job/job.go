@@ -93,6 +93,7 @@ func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, erro
 	if j.cgroup, j.ungrouped = newCgroup(); j.cgroup != nil {
 		spec.Cgroup = j.cgroup.path
 	}
+	spec.Owner = os.Getpid()
 	reports, err := j.start(spec)
 	if err != nil {
 		close(j.starts)
