@@ -95,7 +95,7 @@ func TestFarewell(t *testing.T) {
 		t.Parallel()
 		file, owner := owner(t, "die")
 		require.Error(t, owner.Wait())
-		require.Eventually(t, func() bool { said, _ := os.ReadFile(file); return string(said) == "dead" }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { said, _ := os.ReadFile(file); return string(said) == "dead" }, patience, time.Millisecond, "no farewell")
 	})
 	// The kernel kills the program when the keeper is killed while the owner is stopped.
 	t.Run("both stand still", func(t *testing.T) {

@@ -463,7 +463,8 @@ func (j *Job) bury() {
 	close(j.gone)
 }
 
-// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone.
+// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
+// may not be killed, or cannot be, or they start new ones faster than these are found.
 const giveUp = 10 * time.Second
 
 // ErrLeft means that processes are left that could not be killed.
