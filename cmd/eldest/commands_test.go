@@ -406,7 +406,7 @@ func TestTLS(t *testing.T) {
 			etcd := etcd.of(t)
 			limit := patience.String() // for an answer; a request that is refused is repeated until then
 			if c.code != cli.ExitOK {
-				limit = "3s"
+				limit = "5s"
 			}
 			args := append([]string{"leader", "svc", "--endpoints", endpoint, "--command-timeout", limit, "--dial-timeout", limit}, c.args...)
 			code, stdout, stderr := etcd.line(args...)

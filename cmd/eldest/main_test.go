@@ -38,10 +38,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(clean{m}, map[string]func(){"eldest": main, "witness": func() {}})
 }
 
+// adoptOrphans makes this process adopt orphans, as the first process of a container does. Elsewhere the
+// kernel wakes a stopped keeper when its owner dies; here only the death signal that eldest sets does.
+var adoptOrphans = func() {}
+
 // clean runs the tests, stops the idle etcds, and fails if goroutines are left.
 type clean struct{ m *testing.M }
 
 func (c clean) Run() int {
+	adoptOrphans()
 	code := c.m.Run()
 	for _, c := range idle.clusters {
 		_ = c.Close()

@@ -93,10 +93,10 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 // A keeper that was stopped, and continues after the last deadline that it had received, finds newer
 // ones in its pipe: nothing is wrong, and the program goes on.
 func TestRunKeeperThatWakesUp(t *testing.T) {
-	witnessed(t, "--ttl 5s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
+	witnessed(t, "--ttl 8s", nil, cli.ExitOK, func(r *clitest.Process, d *diary) {
 		_, keeper := program(r)
 		clitest.Halt(t, keeper)
-		d.livesFor("A", 5500*time.Millisecond)
+		d.livesFor("A", 8500*time.Millisecond)
 		require.NoError(t, keeper.Signal(syscall.SIGCONT))
 		d.livesFor("A", 500*time.Millisecond)
 		require.False(t, d.told("A", syscall.SIGTERM))
@@ -126,10 +126,10 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _, _ = reader.Close(), writer.Close() }()
 			c.prepare(reader)
-			cmd := etcd.command("run", "svc", "--ttl", "5s", "--grace", "500ms", "--command-timeout", "1m", "--", "witness", "A")
+			cmd := etcd.command("run", "svc", "--ttl", "6s", "--grace", "500ms", "--command-timeout", "1m", "--", "witness", "A")
 			cmd.Stderr = writer
 			p := clitest.Start(t, cmd)
-			etcd.livesFor("A", 5500*time.Millisecond) // longer than the TTL
+			etcd.livesFor("A", longer)
 			left := 0
 			if c.over {
 				left = 1

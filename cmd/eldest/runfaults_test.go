@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -58,6 +59,10 @@ func (f *fault) cut(d etcdtest.Direction) {
 func (f *fault) warned(want bool) {
 	f.t.Helper()
 	require.Equal(f.t, want, f.told("A", syscall.SIGTERM), "SIGTERM before SIGKILL")
+}
+
+func init() {
+	adoptOrphans = func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 }
 
 const longer = 6500 * time.Millisecond // than the TTL of these tests
@@ -230,9 +235,9 @@ const orderly = -2
 // the end of its pipe, when a lost lease is revoked before the program is dead.
 func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
-	// This process adopts orphans, as the first process of a container does. Elsewhere the kernel
-	// wakes a stopped keeper when its owner dies; here only the death signal that eldest sets does.
-	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	var adopts int32
+	require.NoError(t, unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&adopts)), 0, 0, 0))
+	require.NotZero(t, adopts, "INVALID: see adoptOrphans")
 	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -253,8 +253,7 @@ func TestRunRegression36StuckProgram(t *testing.T) {
 
 			// A check that hangs is no success, and is killed.
 			require.Contains(t, b.Told("unhealthy")["cause"], "too long")
-			b.Signal(syscall.SIGTERM)
-			b.Over()
+			b.Exits(cli.ExitLost)
 		})
 	}
 }

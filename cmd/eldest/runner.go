@@ -193,7 +193,8 @@ func (r *runner) failed(err error) error {
 type round struct {
 	*runner
 	*candidacy
-	pulse *lease.Liveness // nil without --health
+	pulse  *lease.Liveness // nil without --health
+	checks *time.Ticker    // of --health
 	// tenure is the current one, asked the one whose program is asked for its health; nil without one.
 	tenure, asked atomic.Pointer[tenure]
 	// token is that of the tenure; 0 without one. cause is why it ended.
@@ -244,10 +245,12 @@ func (r *runner) round(ctx context.Context) outcome {
 	return out
 }
 
-// ask sets the tenure whose program is asked for its health; nil is none.
+// ask sets the tenure whose program is asked for its health, for the first time after --health-every;
+// nil is none.
 func (o *round) ask(t *tenure) {
 	o.asked.Store(t)
 	if o.pulse != nil {
+		o.checks.Reset(o.healthEvery)
 		o.pulse.Alive()
 	}
 }
@@ -257,13 +260,13 @@ func (o *round) ask(t *tenure) {
 // that hangs does not keep other candidates from leading.
 func (o *round) checkHealth() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
+	o.checks = time.NewTicker(o.healthEvery)
 	go func() {
 		defer close(done)
-		ticker := time.NewTicker(o.healthEvery)
-		defer ticker.Stop()
+		defer o.checks.Stop()
 		for {
 			select {
-			case <-ticker.C:
+			case <-o.checks.C:
 			case <-quit:
 				return
 			}

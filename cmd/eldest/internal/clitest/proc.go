@@ -38,14 +38,11 @@ func Parent(t testing.TB, pid int) int {
 
 // Children returns the processes that pid has started and that still run.
 func Children(pid int) (pids []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		data, _ := os.ReadFile(list)
-		for word := range strings.FieldsSeq(string(data)) {
-			child, _ := strconv.Atoi(word)
-			if _, _, ok := Stat(child); ok {
-				pids = append(pids, child)
-			}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		child, _ := strconv.Atoi(filepath.Base(dir))
+		if _, parent, ok := Stat(child); ok && parent == pid {
+			pids = append(pids, child)
 		}
 	}
 	return pids

@@ -78,7 +78,8 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 
 // least is the connection to close for a new one, if limit are open: the one that has had no request
 // for the longest time. If more than half of them have a request, it is the one whose request takes
-// the longest: a client that does not read its answer is as idle as any other.
+// the longest: a client that does not read its answer is as idle as any other, and must not
+// leave only one place to all others.
 func (c *connections) least() (least net.Conn) {
 	active := 0
 	for _, u := range c.open {

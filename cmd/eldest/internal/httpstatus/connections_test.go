@@ -18,7 +18,7 @@ import (
 
 // crowd is how many connections clients hold in these tests: those that are open at a time, and so
 // many more that a probe queued behind them would wait longer than its client does.
-const crowd = 4 * httpstatus.Limit
+const crowd = 8 * httpstatus.Limit
 
 const (
 	header = "GET /healthz HTTP/1.1\r\nHost: x\r\n"

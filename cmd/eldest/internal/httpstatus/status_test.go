@@ -192,7 +192,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	// The loop sees the grace, and the time from a failed renewal to the end, because both are long.
-	const grace, ttl = time.Second, 3 * time.Second
+	const grace, ttl = 3 * time.Second, 5 * time.Second
 	s := serve(t, grace)
 	session, c := s.candidate(cli, "v", ttl)
 	_, err := c.Campaign(ctx)

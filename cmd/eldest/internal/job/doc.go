@@ -40,7 +40,8 @@
 //
 // The death of any process when two of the three fail at the same time: keeper and owner are stopped,
 // or the keeper is killed and the owner is stopped. If both are killed, the program dies but its
-// children do not. The death of a process that the kernel cannot kill now (it waits for a disk or
+// children do not, and the control group stays; the next Start below the same control group removes it,
+// if it is empty by then. The death of a process that the kernel cannot kill now (it waits for a disk or
 // network file system), or whose machine is suspended. Without a control group, the death of a process
 // that runs as another user, or of a whole tree that goes on forking. On systems other than Linux there
 // is no death signal and no adoption: see Promises.

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,11 +36,19 @@ func farewell(with []byte) func() error {
 	}
 }
 
-// own is an owner: it starts a job with a program, and then closes it or waits to be killed.
+// own is an owner: it starts a job with a program, and then closes it or waits to be killed. Or it is
+// killed before its keeper has begun.
 func own(file, then string) error {
 	j, err := start(func(s *job.Spec) { s.Farewell = []byte(file) })
 	if err != nil {
 		return err
+	}
+	if then == "die" {
+		keeper := clitest.Children(os.Getpid())[0]
+		_ = syscall.Kill(keeper, syscall.SIGSTOP) // it continues when this process dies
+		err := os.WriteFile(file+".pid", fmt.Append(nil, os.Getpid()), 0o600)
+		time.Sleep(100 * time.Millisecond) // what the keeper is to know is under way to it
+		return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	j.SetDeadline(far())
 	if err := <-j.Launch("RUN=echo $$ >" + file + ".new; mv " + file + ".new " + file + ".pid; sleep 60 & sleep 60"); err != nil {
@@ -80,6 +89,13 @@ func TestFarewell(t *testing.T) {
 			require.NotEqual(t, "alive", string(said), "the program runs still")
 			return string(said) == "dead"
 		}, patience, time.Millisecond)
+	})
+	// Fails if the keeper takes the parent that it has by then for its owner, and waits for its death.
+	t.Run("killed before the keeper begins", func(t *testing.T) {
+		t.Parallel()
+		file, owner := owner(t, "die")
+		require.Error(t, owner.Wait())
+		require.Eventually(t, func() bool { said, _ := os.ReadFile(file); return string(said) == "dead" }, patience, time.Millisecond, "no farewell")
 	})
 	// The kernel kills the program when the keeper is killed while the owner is stopped.
 	t.Run("both stand still", func(t *testing.T) {

@@ -93,6 +93,7 @@ func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, erro
 	if j.cgroup, j.ungrouped = newCgroup(); j.cgroup != nil {
 		spec.Cgroup = j.cgroup.path
 	}
+	spec.Owner = os.Getpid()
 	reports, err := j.start(spec)
 	if err != nil {
 		close(j.starts)
@@ -462,7 +463,8 @@ func (j *Job) bury() {
 	close(j.gone)
 }
 
-// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone.
+// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
+// may not be killed, or cannot be, or they start new ones faster than these are found.
 const giveUp = 10 * time.Second
 
 // ErrLeft means that processes are left that could not be killed.

@@ -77,8 +77,10 @@ func Keep(prepare func(with []byte) (farewell func() error)) error {
 		return err
 	}
 	farewell := func() error { return nil }
-	owner, err := subprocess.Parent(os.Getppid())
-	if err == nil && k.spec.Farewell != nil {
+	// The owner may be dead by now. Then this process has another parent, which lives on.
+	owner, err := subprocess.Parent(k.spec.Owner)
+	orphaned := os.Getppid() != k.spec.Owner
+	if (err == nil || orphaned) && k.spec.Farewell != nil {
 		farewell = prepare(k.spec.Farewell)
 	}
 	for k.step() {
@@ -87,7 +89,7 @@ func Keep(prepare func(with []byte) (farewell func() error)) error {
 		k.stuck = k.clear()
 	}
 	k.cgroup.remove()
-	if k.stuck != nil || k.dismissed || err != nil || !subprocess.Dead(owner, subprocess.Dying) {
+	if k.stuck != nil || k.dismissed || !orphaned && (err != nil || !subprocess.Dead(owner, subprocess.Dying)) {
 		return k.stuck
 	}
 	return farewell()

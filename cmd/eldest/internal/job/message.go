@@ -24,6 +24,8 @@ type Spec struct {
 	Messages bool
 	// Cgroup is the path of the control group in which processes are started. Start sets it.
 	Cgroup string
+	// Owner is the process ID of the owner. Start sets it.
+	Owner int
 }
 
 // Command is a process to run.
