@@ -174,7 +174,9 @@ func testDeletedKeyOfALeader(t *testing.T, l *lab) {
 
 	// p1 learns of the deletion when p2 does: which of them is the first, by some milliseconds, is not certain.
 	u = loses(feed.Eldest, feed.DeleteKey)
-	sure := func(who string) string { return "document.querySelector(" + js(card(who, "")) + `).dataset.believes === "true"` }
+	sure := func(who string) string {
+		return "document.querySelector(" + js(card(who, "")) + `).dataset.believes === "true"`
+	}
 	u.until("p2 is sure, and p1 is not", sure("p2")+" && !("+sure("p1")+")")
 	u.never(2*soon, "p1 is sure", sure("p1"))
 	u.until("p2 leads", `document.querySelector(".headline").innerText.startsWith("p2 leads")`)
