@@ -42,11 +42,13 @@ type chaos struct {
 	LongStops                        int `json:"long_stops"`
 	Seconds                          float64
 	Series                           []struct{ Seed int }
-	Faults                           []struct {
-		Fault                                     string
-		Injected, Struck, Violations, Unsupported int
-	}
-	Violations []struct{ Seed, Round int }
+	Faults                           []faultLine
+	Violations                       []struct{ Seed, Round int }
+}
+
+type faultLine struct {
+	Fault                                     string
+	Injected, Struck, Violations, Unsupported int
 }
 
 type load struct {
@@ -204,10 +206,14 @@ func chaosTables(both [2]chaos) string {
 	}
 	b.WriteString("\nMost rounds have two faults, so the last columns add up to more than the rounds with violations.\n\n")
 	b.WriteString("| fault | eldest: injected | took effect | rounds with violations | concurrency: injected | took effect | rounds with violations |\n|---|--:|--:|--:|--:|--:|--:|\n")
-	for i, f := range both[0].Faults {
-		g := both[1].Faults[i]
+	for _, f := range both[0].Faults {
+		var g faultLine // some faults apply to Eldest only
+		i := slices.IndexFunc(both[1].Faults, func(g faultLine) bool { return g.Fault == f.Fault })
+		if i >= 0 {
+			g = both[1].Faults[i]
+		}
 		effect := strconv.Itoa(g.Struck)
-		if g.Unsupported > 0 {
+		if i < 0 || g.Unsupported > 0 {
 			effect = "n/a"
 		}
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %s | %d |\n", f.Fault, f.Injected, f.Struck, f.Violations, g.Injected, effect, g.Violations)

@@ -158,6 +158,29 @@ func TestNoEffectIsInvalid(t *testing.T) {
 	}
 }
 
+func TestRunHolds(t *testing.T) {
+	t.Parallel()
+	cfg := small(t)
+	cfg.SeriesRounds, cfg.Faults = 1, []Fault{Compact} // which takes effect on the busiest machine
+	var told []Progress
+	cfg.Progress = func(p Progress) { told = append(told, p) }
+	r, err := Run(within(t), cfg)
+	require.NoError(t, err)
+	require.True(t, r.Held(), "%v %v", r.Violations, r.InvalidBecause)
+	require.Equal(t, 2, r.Rounds)
+	require.Len(t, r.Series, 2)
+	require.EqualValues(t, 2, r.Series[1].Seed)
+	require.Len(t, told, 2)
+	require.Equal(t, Progress{Series: 2, Round: 1, Text: Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
+	for _, s := range r.Series {
+		require.Positive(t, s.Seconds)
+		for _, name := range []string{"history.jsonl", "history.txt", "register.html"} {
+			require.FileExists(t, filepath.Join(s.Kept, name))
+		}
+	}
+	require.Equal(t, []FaultLine{{Fault: Compact, Injected: 2, TookEffect: 2}}, r.Lines)
+}
+
 // Participants without a rule must be caught, each by the checks for that rule. This tests the checks
 // themselves. (The rule deadline: package plays.)
 func TestMissingRulesAreCaught(t *testing.T) {

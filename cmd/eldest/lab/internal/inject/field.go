@@ -28,8 +28,9 @@ type Field struct {
 	// Spawner starts processes, which end with the field at the latest.
 	Spawner *offspring.Spawner
 
-	mu  sync.Mutex
-	cut []bool // by member
+	mu    sync.Mutex
+	cut   []bool // by member
+	asked int    // the member that was asked last
 }
 
 // Open starts a cluster and blocks until it serves, or ctx ends. On an error nothing is
@@ -145,19 +146,27 @@ func Until(ctx context.Context, what string, ask func(context.Context) (yes bool
 	}
 }
 
-// Ask calls ask with the client of one running member after another, until it succeeds or ctx ends.
+// Ask calls ask with the client of one running member after another, until it succeeds or ctx ends. Each
+// call begins with another member: one that is partitioned runs, and does not answer, and ctx may leave
+// no time for another one.
 func (f *Field) Ask(ctx context.Context, ask func(context.Context, *clientv3.Client) error) error {
-	next := 0
 	return Until(ctx, "etcd answers", func(ctx context.Context) (bool, error) {
 		for range f.Size() {
-			i := next % f.Size()
-			if next++; f.Member(i).Running() {
+			if i := f.next(); f.Member(i).Running() {
 				err := ask(ctx, f.Each[i])
 				return err == nil, err
 			}
 		}
 		return false, ErrNoMember
 	})
+}
+
+// next returns the member after the one that it has returned last.
+func (f *Field) next() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = (f.asked + 1) % f.Size()
+	return f.asked
 }
 
 // Answers blocks until a request that requires a majority of the members is answered through a

@@ -142,8 +142,14 @@ func TestPlay(t *testing.T) {
 	require.Empty(t, s.Done().Steps)
 	require.Equal(t, feed.Left, s.Participant("p1").Life)
 	s.queued()
-	s.do(feed.Action{Do: feed.Add, Kind: feed.Concurrency})
-	s.queued("p1")
+	for range 2 {
+		s.do(feed.Action{Do: feed.Add, Kind: feed.Concurrency})
+	}
+	s.among("p1", "p2")
+	order := s.order()
+	err := s.Do(s.ctx, feed.Action{Do: feed.Transfer, On: order[1]})
+	require.ErrorIs(t, err, feed.ErrRefused, "candidates of etcd's package take no part")
+	require.Equal(t, order, s.order())
 }
 
 // Nothing is left when a sandbox is closed, whatever its participants are doing, and it does nothing

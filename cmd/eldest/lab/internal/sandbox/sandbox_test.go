@@ -359,19 +359,28 @@ func TestRefused(t *testing.T) {
 // An action ends when the process that it is about does, and does not succeed then.
 func TestKilledMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Eldest)
+	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
 	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
-	s.do(feed.Action{Do: feed.Hold, On: "p1"})
-	since := s.Seq()
-	leaves := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Leave, On: "p1"}) })
-	s.Await(since, "it is leaving", feedtest.Reported("p1", "leaving"))
-	s.do(feed.Action{Do: feed.Kill, On: "p1"})
-	err := etcdtest.Take(t, leaves, "leave ends")
-	require.ErrorContains(t, err, "p1 ended before it had left")
-	require.NotErrorIs(t, err, feed.ErrRefused)
-	require.Equal(t, feed.Dead, s.Participant("p1").Life)
+	for who, kill := range map[string]func(){
+		"p1": func() { s.do(feed.Action{Do: feed.Kill, On: "p1"}) },
+		"p2": func() { require.NoError(t, syscall.Kill(s.Participant("p2").Pid, syscall.SIGKILL)) },
+	} {
+		s.do(feed.Action{Do: feed.Hold, On: who})
+		since := s.Seq()
+		leaves := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Leave, On: who}) })
+		s.Await(since, "it is leaving", feedtest.Reported(who, "leaving"))
+		kill()
+		err := etcdtest.Take(t, leaves, "leave ends")
+		require.ErrorContains(t, err, who+" ended before it had left")
+		require.NotErrorIs(t, err, feed.ErrRefused)
+		require.Equal(t, feed.Dead, s.Participant(who).Life)
+		for _, e := range s.All() {
+			require.False(t, e.Seq > since && e.Type == feed.Participant && e.Who == who && e.Participant.Life == feed.Left)
+		}
+	}
 
 	// It cannot enter, and so it does not resign. Nothing tells when it has begun to.
+	var err error
 	for patience := 200 * time.Millisecond; ; patience *= 2 {
 		s.do(feed.Action{Do: feed.Restart, On: "p1"})
 		resigns := etcdtest.Go(func() error { return s.Do(s.ctx, feed.Action{Do: feed.Resign, On: "p1"}) })
