@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 )
 
 const (
@@ -35,7 +36,7 @@ func TestScenarios(t *testing.T) {
 	l, dir, counts := newLedger(impl.Name()), t.TempDir(), map[style]int{st: n}
 	switch {
 	case *recordDir != "":
-		dir = *recordDir
+		dir, l.Revision = *recordDir, revision.Here()
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 		for st, n := range recordCounts {
 			counts[st] = *n
