@@ -76,9 +76,15 @@ func (l *ledger) here(t *testing.T, impl contender.Contender, st style, n int) {
 	l.report(t)
 }
 
-// The same with the API of etcd's package: no violation either.
+// The same with the API of etcd's package: no violation either. The additional seeds have found
+// keys without a lease that were never deleted, and a Done that was not closed when the context had
+// ended; 1415 did not find it each time.
 func TestScenariosOfTheDropIn(t *testing.T) {
 	newLedger(contender.DropIn).run(t, t.TempDir(), 0, map[style]int{ordinary: 75})
+	for _, n := range []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415} {
+		r := play(t, ordinary.draw(named(t, contender.DropIn), n))
+		require.Empty(t, r.found(), "%v", r)
+	}
 }
 
 // The same with package elector, and with processes that are restarted: one node leads and all
