@@ -212,8 +212,7 @@ func (s *Server) authenticate() error {
 }
 
 // Refusal is a reason for which the server refused a host's request, as the host received it: the
-// proof that a fault of the
-// server took effect.
+// proof that a fault of the server took effect.
 type Refusal string
 
 // The refusals that are counted.
