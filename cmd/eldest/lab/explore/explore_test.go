@@ -56,9 +56,9 @@ func breaks[L any](t *testing.T, bounds map[string]L, search func(L) (explore.Re
 // Long walks, with four candidates, from another seed each time.
 func TestRandom(t *testing.T) {
 	seed := rand.Uint64()
-	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Yields: 5, Ends: 3}, core.Step, seed, 1000)
+	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Yields: 5, Ends: 3}, core.Step, seed, 3000)
 	require.NoError(t, err, "seed %d", seed)
-	require.Greater(t, r.Wins, 1000)
+	require.Greater(t, r.Wins, 3000)
 	t.Logf("seed %d: %+v", seed, r)
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,13 +25,19 @@ func drawn(t *testing.T, lines ...string) string {
 		return out.String()
 	}
 	doc := draw()
+	wellFormed(t, doc)
 	for range 20 {
 		require.Equal(t, doc, draw())
 	}
+	return doc
+}
+
+func wellFormed(t *testing.T, doc string) {
+	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(doc)); ; {
 		_, err := d.Token()
 		if errors.Is(err, io.EOF) {
-			return doc
+			return
 		}
 		require.NoError(t, err)
 	}
@@ -92,4 +100,17 @@ func TestDraws(t *testing.T) {
 	later := drawn(t, append(before, "~ etcd note the lease ends", "~ etcd note and more")...)
 	require.Equal(t, bar.FindString(doc), bar.FindString(later), "what comes later prolonged the bar")
 	require.NotEmpty(t, bar.FindString(doc))
+}
+
+// The committed diagrams are well-formed, and each names the guarantee that is violated.
+func TestCommittedDiagrams(t *testing.T) {
+	files, err := filepath.Glob("../../../../docs/model/*.svg")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 3)
+	for _, file := range files {
+		doc, err := os.ReadFile(file)
+		require.NoError(t, err)
+		wellFormed(t, string(doc))
+		require.Regexp(t, `violated: (G[1-8]|T)\b`, string(doc)) // T is the guarantee of a transfer
+	}
 }

@@ -19,8 +19,6 @@ const (
 	Won       Kind = "won"       // the campaign returned a tenure; before anything is done with it
 	Proven    Kind = "proven"    // of a win: the revision of its proof, where known
 	Yielded   Kind = "yielded"   // it could lead, but must yield to a candidate of higher priority
-	Held      Kind = "held"      // sampled at another's win, before that was reported: still sure to lead
-	LetGo     Kind = "let go"    // sampled: no longer sure to lead
 	Leaving   Kind = "leaving"   // is ordered to withdraw or to end its process
 	Resigning Kind = "resigning" // is about to resign
 	Ended     Kind = "ended"     // the tenure reported its end
@@ -111,7 +109,7 @@ const (
 
 // kinds are all of them: no checker handles another one.
 var kinds = map[Kind]bool{
-	Joined: true, Failed: true, Won: true, Proven: true, Yielded: true, Held: true, LetGo: true, Leaving: true,
+	Joined: true, Failed: true, Won: true, Proven: true, Yielded: true, Leaving: true,
 	Resigning: true, Ended: true, Crashed: true, Stuck: true, Sure: true, NotSure: true,
 	Sent: true, Acked: true, Refused: true, Unclear: true, Read: true,
 	FenceAccepted: true, FenceRefused: true, Removed: true, Trouble: true, Fault: true, Struck: true,
@@ -164,7 +162,7 @@ type Event struct {
 	// Lost, of Failed and Ended: the session is lost; of Exited: it sent no request to leave, and
 	// its lease must expire.
 	Lost bool `json:"lost,omitempty"`
-	// By, of Held and LetGo: the participant whose win it was.
+	// By, of Sure and NotSure: the participant at whose win it was sampled, before that was reported.
 	By string `json:"by,omitempty"`
 	// Denied, of Failed: the store refused the candidacy, for lack of space or of permission.
 	Denied bool `json:"denied,omitempty"`

@@ -43,7 +43,7 @@ func I1(h *History) []Violation {
 // sampled and is not sure reports that before the win.
 func (h *History) sure(a, b *spell) bool {
 	for i := b.from.Seq - 2; i >= 0 && h.Events[i].At == b.from.At; i-- {
-		if e := h.Events[i]; e.Kind == Held && e.claim() == a.claim && e.By == b.who {
+		if e := h.Events[i]; e.Kind == Sure && e.claim() == a.claim && e.By == b.who {
 			last := a.spells[0]
 			for _, s := range a.spells {
 				if s.from.Seq <= e.Seq {

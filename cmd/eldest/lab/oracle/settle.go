@@ -240,7 +240,7 @@ func (h *History) led(from, till time.Duration) bool {
 		case Resumed:
 			delete(over, e.claim())
 		}
-		leads := e.Kind == Won || e.Kind == Resumed || e.Kind == Sure || e.Kind == Held || e.Kind == Acked
+		leads := e.Kind == Won || e.Kind == Resumed || e.Kind == Sure || e.Kind == Acked
 		if leads && !over[e.claim()] && e.At >= from && e.At <= till {
 			return true
 		}

@@ -98,9 +98,9 @@ func (h *History) tenures() (all []*tenure, spells []*spell) {
 			stopped[e.Who], goesOn[e.Who] = e, false
 		case Continued:
 			goesOn[e.Who] = true
-		case Held:
+		case Sure:
 			delete(stopped, e.Who)
-		case LetGo, Resigning, Suspended, Ended:
+		case NotSure, Resigning, Suspended, Ended:
 			if t == nil {
 				break
 			}

@@ -89,7 +89,7 @@ func (r *run) proofs() {
 		// A tenure that was ended by the clock, and not because its lease had been ended before.
 		byDeadline := e.Kind == oracle.Ended && e.Lost && strings.Contains(e.Text, "before the deadline")
 		switch {
-		case names[e.Kind] != "":
+		case names[e.Kind] != "" && e.By == "":
 			sum[names[e.Kind]]++
 		case e.Kind == oracle.Observed:
 			sum["observed: "+e.Text]++

@@ -48,16 +48,17 @@ func (p *participant) ask(by string) {
 	}
 }
 
-func (p *participant) askLocked(by string) (sure bool) {
-	if p.tenure == nil || p.unsure {
-		return false
+// askLocked is ask for a caller that holds mu; by is empty at the first use after a stop.
+func (p *participant) askLocked(by string) {
+	if p.tenure == nil || p.unsure && by != "" {
+		return
 	}
-	kind := oracle.Held
-	if sure = p.tenure.Holds(); !sure {
-		kind, p.unsure = oracle.LetGo, true
+	kind := oracle.Sure
+	if !p.tenure.Holds() {
+		kind, p.unsure = oracle.NotSure, true
 	}
-	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), By: by})
-	return sure
+	now := p.run.world.Now()
+	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), By: by, At: now, Until: now})
 }
 
 // resign makes the participant resign, and reports whether it led.
@@ -192,7 +193,7 @@ func (p *participant) goOn(asked bool) bool {
 	p.report(oracle.Event{Kind: oracle.Continued})
 	p.clock.jump()
 	if asked {
-		p.askAfterStop()
+		p.askLocked("")
 	}
 	p.host.Thaw()
 	close(stopped)
@@ -203,7 +204,7 @@ func (p *participant) goOn(asked bool) bool {
 		p.mu.Lock()
 		p.waking = false
 		if p.stopped == nil {
-			p.askAfterStop()
+			p.askLocked("")
 		}
 		p.mu.Unlock()
 	}
@@ -211,19 +212,6 @@ func (p *participant) goOn(asked bool) bool {
 		look() // timers that would have fired during the stop fire now
 	}
 	return true
-}
-
-// askAfterStop samples the first use after a stop. The caller holds mu.
-func (p *participant) askAfterStop() {
-	if p.tenure == nil {
-		return
-	}
-	kind := oracle.NotSure
-	if p.askLocked("") {
-		kind = oracle.Sure
-	}
-	now := p.run.world.Now()
-	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), At: now, Until: now})
 }
 
 // halted returns a channel that is closed when the process continues; nil if it runs.

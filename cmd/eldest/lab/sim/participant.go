@@ -42,7 +42,7 @@ type participant struct {
 	look      func()                // makes its session, or its elector, read the clock; nil if it has none
 	tenure    contender.Tenure
 	serving   sync.WaitGroup     // takes part in transfers, until the session ends
-	unsure    bool               // LetGo is in the log for this tenure
+	unsure    bool               // NotSure is in the log for this tenure
 	withdraw  context.CancelFunc // ends the current campaign
 	giveUp    chan struct{}      // closed: resign
 	decided   bool               // the end of the tenure, or of this part of it, is decided: a resignation, or by itself

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 )
 
 const (
@@ -35,7 +36,7 @@ func TestScenarios(t *testing.T) {
 	l, dir, counts := newLedger(impl.Name()), t.TempDir(), map[style]int{st: n}
 	switch {
 	case *recordDir != "":
-		dir = *recordDir
+		dir, l.Revision = *recordDir, revision.Here()
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 		for st, n := range recordCounts {
 			counts[st] = *n
@@ -75,9 +76,15 @@ func (l *ledger) here(t *testing.T, impl contender.Contender, st style, n int) {
 	l.report(t)
 }
 
-// The same with the API of etcd's package: no violation either.
+// The same with the API of etcd's package: no violation either. The additional seeds have found
+// keys without a lease that were never deleted, and a Done that was not closed when the context had
+// ended; 1415 did not find it each time.
 func TestScenariosOfTheDropIn(t *testing.T) {
 	newLedger(contender.DropIn).run(t, t.TempDir(), 0, map[style]int{ordinary: 75})
+	for _, n := range []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415} {
+		r := play(t, ordinary.draw(named(t, contender.DropIn), n))
+		require.Empty(t, r.found(), "%v", r)
+	}
 }
 
 // The same with package elector, and with processes that are restarted: one node leads and all

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 )
 
 // A process runs one bubble at a time (package rig), so parallel scenarios need processes: the test
@@ -135,7 +134,7 @@ type ledger struct {
 func newLedger(impl string) *ledger {
 	return &ledger{
 		Command:  "go test ./cmd/eldest/lab/sim " + strings.Join(os.Args[1:], " "),
-		Revision: revision.Here(), Election: impl, Begun: time.Now(), Processes: runtime.NumCPU(),
+		Election: impl, Begun: time.Now(), Processes: runtime.NumCPU(),
 		Seeds: map[style]string{}, Total: newSum(), Styles: map[style]*sum{},
 	}
 }

@@ -21,7 +21,6 @@ type member struct {
 	// won receives the result of its campaign, which giveUp cancels.
 	won    chan error
 	giveUp context.CancelFunc
-	cut    bool // its messages do not arrive any more
 }
 
 // scene is a scenario that is being run.
@@ -174,25 +173,19 @@ func (s *scene) act(ctx context.Context) error {
 		return s.leads(ctx, second)
 	case Crash:
 		s.wire.Note(leader.lane, "crashes")
-		s.cut(leader)
+		s.wire.Cut(leader.lane)
 		// Its process has ended: none of its messages arrives any more, not even the end of its
 		// connection, which etcd would ignore.
 		_ = leader.client.Close()
 	case Cut:
 		s.wire.Note(leader.lane, "is partitioned")
-		s.cut(leader)
+		s.wire.Cut(leader.lane)
 		if err := s.told(ctx, leader); err != nil {
 			return err
 		}
 		s.wire.Note(leader.lane, "no longer leads")
 	}
 	return s.leads(ctx, second)
-}
-
-// cut partitions a candidate from etcd.
-func (s *scene) cut(m *member) {
-	m.cut = true
-	s.wire.Cut(m.lane)
 }
 
 // told waits until a leader is notified that its tenure is over. Etcd's package notifies it only of
@@ -225,7 +218,8 @@ func (s *scene) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
 	defer cancel()
 	for _, m := range s.members {
-		if m.session != nil && (m.cut || m.session.Close(ctx) != nil) {
+		s.wire.Mend(m.lane) // so that its lease is revoked, also if the scenario was interrupted
+		if m.session != nil && m.session.Close(ctx) != nil {
 			m.session.Abandon()
 		}
 		_ = m.client.Close()

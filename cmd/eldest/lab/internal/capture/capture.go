@@ -88,12 +88,19 @@ func (c *Capture) record(m *wiretap.Message) {
 	}
 }
 
-// Cut partitions a lane from etcd, for good: what it sends and what is sent to it is lost, while its
+// Cut partitions a lane from etcd until Mend: what it sends and what is sent to it is lost, while its
 // connections stay open.
 func (c *Capture) Cut(lane string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut[lane] = true
+}
+
+// Mend ends a Cut, for new calls: one that lost a message never gets an answer.
+func (c *Capture) Mend(lane string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.cut, lane)
 }
 
 // Freeze ends the recording. Messages are forwarded as before.

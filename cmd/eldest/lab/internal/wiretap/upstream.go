@@ -1,6 +1,7 @@
 package wiretap
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,16 +40,20 @@ func newMembers(endpoints []string, config *tls.Config) (*members, error) {
 	m := &members{creds: insecure.NewCredentials()}
 	secure := 0
 	for _, ep := range endpoints {
-		scheme, rest, _ := strings.Cut(ep, ":")
-		a := resolver.Address{Addr: strings.Trim(rest, "/")}
+		scheme, rest, ok := strings.Cut(ep, "://")
+		if !ok {
+			scheme, rest = "", ep
+			if path, unix := strings.CutPrefix(ep, "unix:"); unix {
+				scheme, rest = "unix", path
+			} else if path, unix := strings.CutPrefix(ep, "unixs:"); unix {
+				scheme, rest = "unixs", path
+			}
+		}
+		a := resolver.Address{Addr: strings.TrimSuffix(rest, "/")}
 		switch scheme {
 		case "unix", "unixs":
-			a.Addr = "unix:" + strings.TrimPrefix(rest, "//")
-		case "http", "https":
+			a.Addr = "unix:" + rest
 		default:
-			scheme, a.Addr = "", ep
-		}
-		if !strings.HasPrefix(a.Addr, "unix:") {
 			host, _, err := net.SplitHostPort(a.Addr)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %q: %w", ErrInvalid, ep, err)
@@ -91,6 +96,13 @@ func (m *members) dial(n int) (*grpc.ClientConn, error) {
 	where.InitialState(resolver.State{Addresses: turned})
 	return grpc.NewClient("wiretap:///etcd",
 		grpc.WithResolvers(where), grpc.WithTransportCredentials(m.creds),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			network := "tcp"
+			if path, ok := strings.CutPrefix(address, "unix:"); ok {
+				network, address = "unix", path
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}),
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retryLatest},

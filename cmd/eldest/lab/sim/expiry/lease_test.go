@@ -4,17 +4,57 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 )
+
+// counting counts the requests to etcd for a lease.
+type counting struct {
+	*clientv3.Client
+	grants, renewals atomic.Int32
+}
+
+func (c *counting) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	c.grants.Add(1)
+	return c.Client.Grant(ctx, ttl)
+}
+
+func (c *counting) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	c.renewals.Add(1)
+	return c.Client.KeepAliveOnce(ctx, id)
+}
+
+// A lease of three seconds is held for five minutes by one grant, and a renewal at each quarter of
+// its TTL.
+//
+// Broken by a session that renews too seldom, or more often than configured.
+func TestHeldForAHundredTTLs(t *testing.T) {
+	const ttl, long = 3 * time.Second, 5 * time.Minute
+	rig.Run(t, func(w *rig.World) {
+		cli := &counting{Client: w.Host("a").Client}
+		s := open(w, lease.Config{Lease: cli, Options: lease.Options{TTL: ttl}})
+		require.Equal(w.T, ttl, s.TTL())
+		time.Sleep(long)
+		require.NoError(w.T, s.Err())
+		left, err := cli.TimeToLive(w.T.Context(), s.ID())
+		require.NoError(w.T, err)
+		require.Positive(w.T, left.TTL)
+		require.EqualValues(w.T, 1, cli.grants.Load())
+		every := lease.DefaultRenewal(ttl).Every
+		require.GreaterOrEqual(w.T, cli.renewals.Load(), int32(long/every))
+		require.LessOrEqual(w.T, cli.renewals.Load(), int32(long/(every-every/10)), "a tenth is drawn at random")
+	})
+}
 
 // G3: when no renewal succeeds any more, the tenure ends locally, at the deadline, before the lease
 // can end in etcd. Later calls on it fail because of the session's end, not the tenure's.

@@ -211,8 +211,8 @@ func (s *Server) authenticate() error {
 	return errors.Join(errs...)
 }
 
-// Refusal is a reason for which the server refused a host's request, as the host received it: the proof that a fault of the
-// server took effect.
+// Refusal is a reason for which the server refused a host's request, as the host received it: the
+// proof that a fault of the server took effect.
 type Refusal string
 
 // The refusals that are counted.
