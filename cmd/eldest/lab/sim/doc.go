@@ -10,11 +10,17 @@
 // # A scenario
 //
 // A plan (plan.go) is drawn from a seed: participants, each with its distance from the server, its
-// clock and the settings of its session; a TTL; and a list of steps at virtual instants. The kinds of
-// steps are in faults.go, transfers.go and heartbeats.go; docs/reference/simulation.md describes them.
-// Running a scenario (run.go) takes some 40 ms for about half a minute. Each participant
-// (participant.go) campaigns, makes guarded writes while it leads and once more after that, and starts
-// again. In one scenario in three there is an observer, with faults in its own network.
+// clock and the settings of its session; a TTL; and a list of steps at virtual instants. The kinds
+// of steps are in faults.go: partitions, delays, lost packets and replies, crashes, stops at any
+// request, starvation; revocations, deletions, overwrites; a server that is compacted, full,
+// restarted, down or unreachable; and voluntary departures. Running a scenario (run.go) takes some
+// 60 ms for about half a minute. Each participant (participant.go) campaigns, makes guarded writes
+// while it leads and once more after that, and starts again.
+//
+// In one scenario in four (transfers.go) most participants take part in transfers of leadership: an
+// administrator requests some at random instants, with random timeouts; in some of these scenarios
+// participants yield to one another by priority. In one in two (heartbeats.go) some have
+// heartbeats. In one in three there is an observer, with faults in its own network.
 //
 // At the end all faults are healed, time passes, and the history is judged. A fault counts if its
 // effect was measured, not when it was ordered (kind.go). A scenario without any tenure, write or
@@ -34,12 +40,13 @@
 //
 //	go test ./cmd/eldest/lab/sim -sim.seed=17                        one seed
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -sim.seeds=10000 -timeout 0
+//	ELDEST_SIM_SEEDS=500 go test work                       in a run over all packages
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -timeout 0 -v -sim.record=/var/tmp/record
 //
-// The last is the reference run: seeds of all styles, with a million tenures and a virtual year. The
-// same command continues a run that was stopped; summary.json in its directory shows the progress.
-// With -sim.impl=drop-in or elector it runs that election; with -sim.impl=concurrency it runs etcd's
-// own package, and violations are counted.
+// The last is the reference run: seeds of all styles, until there are a million tenures and a
+// virtual year. The same command continues a run that was stopped; summary.json in its directory
+// shows the progress. With -sim.impl=drop-in or elector it runs that election; with
+// -sim.impl=concurrency it runs etcd's own package, and violations are counted.
 //
 // A failure prints its seed, the plan, and all events, in virtual time.
 package sim

@@ -2,8 +2,7 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
-	"os"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 )
 
 const (
@@ -33,70 +31,84 @@ func TestScenarios(t *testing.T) {
 	if *seed >= 0 {
 		*first, n = *seed, 1
 	}
-	l, dir, counts := newLedger(impl.Name()), t.TempDir(), map[style]int{st: n}
 	switch {
+	case *out != "":
+		work(t, job{st, *first, n})
+		return
 	case *recordDir != "":
-		dir, l.Revision = *recordDir, revision.Here()
-		require.NoError(t, os.MkdirAll(dir, 0o755))
-		for st, n := range recordCounts {
-			counts[st] = *n
-		}
-		defer func() { l.save(t) }()
-	case *out != "" || n < enough:
-		l.here(t, impl, st, n)
+		record(t, impl)
 		return
 	}
-	l.run(t, dir, *first, counts)
+	l := newLedger()
+	if n < enough { // in this process
+		for i := *first; i < *first+n && len(l.Total.Failed) < stopAfter; i++ {
+			t.Run(fmt.Sprintf("seed=%d", i), func(t *testing.T) {
+				begun := time.Now()
+				r := play(t, st.draw(impl, uint64(i)))
+				l.Total.add(r.outcome(time.Since(begun)))
+				if found := r.found(); found != "" {
+					t.Error(r)
+				}
+			})
+		}
+		report(t, l.Total, time.Since(l.Begun))
+		return
+	}
+	l.run(t.Context(), t.TempDir(), nil, map[style]int{st: n}, func(job) bool {
+		return len(l.Broken) == 0 && len(l.Total.Failed) < stopAfter
+	})
+	for _, o := range l.Total.Failed {
+		t.Error(o.Report)
+	}
+	report(t, l.Total, time.Since(l.Begun))
+	require.False(t, t.Failed(), "%d scenarios failed", len(l.Total.Failed))
+	require.Empty(t, l.Broken)
+	require.Equal(t, n, l.Total.Scenarios)
 	l.judge(impl)
 	require.True(t, l.Complete, "INVALID: %v", l.Invalid)
-	require.Less(t, 50*l.Total.Mild, l.Total.Scenarios, "INVALID: too many scenarios without a fault")
+	require.Less(t, 50*l.Total.Mild, n, "INVALID: too many scenarios without a fault")
+	if st == ordinary {
+		require.GreaterOrEqual(t, l.Total.Tenures, tenuresEach*n, "INVALID: too few tenures")
+	}
 }
 
-// here runs scenarios in this process, one after another. A worker process appends the outcome of each to
-// a file and judges nothing: the process that started it does.
-func (l *ledger) here(t *testing.T, impl contender.Contender, st style, n int) {
-	var to *json.Encoder
-	if *out != "" {
-		f, err := os.OpenFile(*out, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		require.NoError(t, err)
-		defer func() { _ = f.Close() }()
-		to = json.NewEncoder(f)
+// few returns the seeds of tests that run scenarios with other elections.
+func few(n uint64, more ...uint64) []uint64 {
+	for i := range n {
+		more = append(more, i)
 	}
-	for i := *first; i < *first+n && (to != nil || len(l.Total.Failed) < stopAfter); i++ {
-		begun := time.Now()
-		r := play(t, st.draw(impl, uint64(i)))
-		o := r.outcome(time.Since(begun))
-		l.Total.add(o)
-		if to != nil {
-			require.NoError(t, to.Encode(o))
-		} else if r.found() != "" {
-			t.Error(r)
-		}
+	return more
+}
+
+// clean runs scenarios in which no violation may be found, and returns their total.
+func clean(t *testing.T, impl contender.Contender, seeds []uint64) *sum {
+	all := newSum()
+	for _, n := range seeds {
+		r := play(t, ordinary.draw(impl, n))
+		require.Empty(t, r.found(), "%v", r)
+		all.add(r.outcome(0))
 	}
-	l.report(t)
+	require.GreaterOrEqual(t, all.Tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+	t.Logf("%d tenures; took effect: %v", all.Tenures, all.Struck)
+	return all
 }
 
 // The same with the API of etcd's package: no violation either. The additional seeds have found
 // keys without a lease that were never deleted, and a Done that was not closed when the context had
-// ended; 1415 did not find it each time.
+// ended.
 func TestScenariosOfTheDropIn(t *testing.T) {
-	newLedger(contender.DropIn).run(t, t.TempDir(), 0, map[style]int{ordinary: 75})
-	for _, n := range []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415} {
-		r := play(t, ordinary.draw(named(t, contender.DropIn), n))
-		require.Empty(t, r.found(), "%v", r)
-	}
+	clean(t, named(t, contender.DropIn), few(60, 132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415))
 }
 
 // The same with package elector, and with processes that are restarted: one node leads and all
 // others follow it, two nodes never lead at once, and lead functions never overlap.
 func TestScenariosOfNodes(t *testing.T) {
-	l := newLedger(nodes{}.Name())
-	l.run(t, t.TempDir(), 0, map[style]int{ordinary: 100})
+	all := clean(t, nodes{}, few(100))
 	for _, what := range []string{
 		"left", "crash, power lost", "crash, process only", "cut both", "cut in", "cut out", "reset", string(packets), string(starve),
 		string(full), string(restart), string(outage), string(compact), string(resign),
 	} {
-		require.GreaterOrEqual(t, l.Total.Struck[what], 20, "INVALID: %s", what)
+		require.GreaterOrEqual(t, all.Struck[what], 20, "INVALID: %s", what)
 	}
 }
 
