@@ -1,6 +1,7 @@
 package natspeer_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +26,16 @@ func TestNATS(t *testing.T) {
 		"updates": func(t *testing.T, servers *peer.Servers) {
 			etcdtest.Eventually(t, func() bool {
 				leader := s.Participants(t, servers, 1)[0].Campaign("a").Win()
-				for begin := time.Now(); leader.Holds() && time.Since(begin) < 2*time.Second; { // several updates
-					_ = peertest.Append(t, leader, "a1")
+				var appending sync.WaitGroup
+				begin := time.Now()
+				for range 3 { // so that there is an entry at each update
+					appending.Go(func() {
+						for leader.Holds() && time.Since(begin) < 2*time.Second { // several updates
+							_ = peertest.Append(t, leader, "a1")
+						}
+					})
 				}
+				appending.Wait()
 				return leader.Holds() && peertest.Append(t, leader, "a1") == nil
 			}, "a leader that appends leads on")
 		},
