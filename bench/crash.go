@@ -25,7 +25,7 @@ var crash = Scenario{
 	Metrics: []Term{
 		{Name: "win", Text: "from the fault to the successor's win. If only the lease's end replaces a leader, this is the rest of the lease: a contender that renews more often has more left, and its successor wins later. Compare it with bound, not with other contenders", Better: Lower},
 		{Name: "bound", Text: "the upper bound with a lease alone: the TTL plus etcd's expiry scan of half a second, for a lease that was renewed at the moment of the fault"},
-		{Name: "two-leaders", Text: "1 for a round in which the old leader's tenure held after the successor's win, else 0; checked every 5 ms, and after a stop and a cut for 200 ms more", Better: Lower},
+		{Name: "two-leaders", Text: "1 for a round in which the old leader's tenure held after the successor's win, else 0; checked every 5 ms, and after a stop and a cut for 200 ms more; a process that was killed cannot lead, so it is 0 then", Better: Lower},
 	},
 	measure: measureCrash,
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -72,20 +73,26 @@ func again(t *testing.T, o peers.Options, report *peers.Report) {
 	}
 }
 
+var everySystem = flag.Bool("peers.all", false, "measure all systems also in the scenarios that have one turn at a time")
+
 // One round of each scenario: each metric of each system has a sample, or the report has the reason. Scenarios that have
-// one turn at a time have two systems; the tests of the others are beside them.
+// one turn at a time, and take long, have two systems, or all with -peers.all.
 func TestRun(t *testing.T) {
-	t.Run("turns that overlap", func(t *testing.T) {
+	t.Run("all systems", func(t *testing.T) {
 		t.Parallel()
 		o := options(t)
 		o.Dir = "" // in memory, if possible: there are many servers
-		o.Scenarios = []string{peers.Handover, peers.Crash, peers.Machine, peers.Stop, peers.Cut, peers.Rest}
+		o.Scenarios = []string{peers.Handover, peers.Crash, peers.Machine, peers.Stop, peers.Cut, peers.Join, peers.Rest}
 		requireMeasured(t, o)
 	})
-	t.Run("turns alone", func(t *testing.T) {
+	t.Run("some systems", func(t *testing.T) {
 		t.Parallel()
 		o := options(t, "eldest", "redis")
-		o.Scenarios = []string{peers.Fanout, peers.Join, peers.Memory, peers.StoreLeader}
+		if *everySystem {
+			o = options(t)
+			o.Dir = ""
+		}
+		o.Scenarios = []string{peers.Fanout, peers.Memory, peers.StoreLeader}
 		requireMeasured(t, o)
 	})
 }
@@ -156,6 +163,20 @@ func requireMeasured(t *testing.T, o peers.Options) {
 	require.Equal(t, report.Lacks, read.Lacks)
 	require.NoError(t, peers.Table(&table, read, story.Style{}))
 	require.Contains(t, table.String(), o.Scenarios[0]+"/")
+}
+
+// Invalid options start nothing. The command's tests have those that it can be given.
+func TestInvalid(t *testing.T) {
+	some := options(t, "raft").Systems
+	for complaint, o := range map[string]peers.Options{
+		"no systems":              {},
+		"-1 rounds: want 1 or":    {Systems: some, Rounds: -1},
+		"size 100001: want 1 to ": {Systems: some, Size: 100_001},
+	} {
+		_, err := peers.Run(t.Context(), o)
+		require.ErrorIs(t, err, peers.ErrInvalid)
+		require.ErrorContains(t, err, complaint)
+	}
 }
 
 // Whatever ends a run, nothing remains of it: no file, no process.

@@ -1,6 +1,8 @@
 package natspeer_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,21 +27,34 @@ func TestNATS(t *testing.T) {
 		"updates": func(t *testing.T, servers *peer.Servers) {
 			etcdtest.Eventually(t, func() bool {
 				leader := s.Participants(t, servers, 1)[0].Campaign("a").Win()
-				for begin := time.Now(); leader.Holds() && time.Since(begin) < 2*time.Second; { // several updates
-					_ = peertest.Append(t, leader, "a1")
+				var appending sync.WaitGroup
+				begin := time.Now()
+				for range 3 { // so that there is an entry at each update
+					appending.Go(func() {
+						for leader.Holds() && time.Since(begin) < 2*time.Second { // several updates
+							_ = peertest.Append(t, leader, "a1")
+						}
+					})
 				}
+				appending.Wait()
 				return leader.Holds() && peertest.Append(t, leader, "a1") == nil
 			}, "a leader that appends leads on")
 		},
 	})
 }
 
+// With the default settings, whose updates are rare.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	servers := peertest.Start(t, natspeer.System(), peer.Defaults)
+	t.Run("lost races", func(t *testing.T) { lostRaces(t, servers) })
+	t.Run("the bucket's leader is killed", func(t *testing.T) { killLeader(t, servers) })
+}
+
 // Candidates that have lost a race win the next ones: each wins within 20 s of its predecessor's resignation, which is
 // less than the interval of their tries.
-func TestLostRaces(t *testing.T) {
-	t.Parallel()
+func lostRaces(t *testing.T, servers *peer.Servers) {
 	const many = 20
-	servers := peertest.Start(t, natspeer.System(), peer.Defaults)
 	p := peertest.Participants(t, natspeer.System(), servers, peer.Defaults, 2)
 	tenure := p[0].Campaign("leader").Win()
 	won := make(chan peer.Tenure, many)
@@ -57,4 +72,20 @@ func TestLostRaces(t *testing.T) {
 		require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 		tenure = etcdtest.Take(t, won, "a win")
 	}
+}
+
+// The leader leads on when the bucket's own leader is killed.
+func killLeader(t *testing.T, servers *peer.Servers) {
+	ctx := etcdtest.Context(t)
+	tenure := peertest.Participants(t, natspeer.System(), servers, peer.Defaults, 1)[0].Campaign("a").Win()
+	_, restart, err := servers.KillLeader(ctx)
+	require.NoError(t, err)
+	etcdtest.Eventually(t, func() bool {
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		defer cancel()
+		return tenure.Append(short, "after") == nil
+	}, "an entry")
+	require.NoError(t, restart(ctx))
+	require.True(t, tenure.Holds())
+	require.NoError(t, tenure.Resign(ctx))
 }

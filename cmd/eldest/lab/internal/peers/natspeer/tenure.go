@@ -35,14 +35,15 @@ func (t *tenure) update(ctx context.Context) bool {
 	request, cancel := context.WithTimeout(ctx, t.client.timing.request)
 	defer cancel()
 	revision, _ := t.state()
+	var next uint64
 	err := unlessBusy(request, func() (err error) {
-		revision, err = t.client.bucket.Update(request, t.client.election, []byte(t.id), revision)
+		next, err = t.client.bucket.Update(request, t.client.election, []byte(t.id), revision)
 		return err
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
-		t.revision = revision
+		t.revision = next
 	} else if ctx.Err() == nil {
 		t.lost = true
 	}

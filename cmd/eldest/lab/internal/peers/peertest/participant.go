@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 // Participant is a client with a network of its own.
 type Participant struct {
 	peer.Client
+	close   func() error // closes the client once
 	network *peers.Network
 	t       testing.TB
 }
@@ -37,15 +39,18 @@ func Participants(t testing.TB, s peer.System, servers *peer.Servers, setting st
 			ID: fmt.Sprint("p", i), Index: i, Net: p.network,
 		})
 		require.NoError(t, err)
-		p.Client = c
+		p.Client, p.close = c, sync.OnceValue(c.Close)
 		all = append(all, p)
 		t.Cleanup(func() {
 			p.Heal()
-			require.NoError(t, c.Close())
+			require.NoError(t, p.Close())
 		})
 	}
 	return all
 }
+
+// Close closes the client before the test ends.
+func (p *Participant) Close() error { return p.close() }
 
 // Cut cuts the participant's network. The test is skipped where that is not supported.
 func (p *Participant) Cut() {

@@ -29,6 +29,8 @@ type Suite struct {
 	// because nothing is written at rest.
 	Written int64
 	Idle    bool
+	// Resigned are those that a resignation makes, if Idle is set.
+	Resigned int64
 	// Many is how many candidates of one client are queued behind a leader; 0 if a client has one only.
 	Many int
 }
@@ -43,8 +45,8 @@ func (s Suite) Run(t *testing.T, further map[string]func(t *testing.T, servers *
 // Elections tests the system's clients.
 func (s Suite) Elections(t *testing.T, servers *peer.Servers, further map[string]func(t *testing.T, servers *peer.Servers)) {
 	all := map[string]func(t *testing.T, servers *peer.Servers){"hand-over": s.handOver, "cut": s.cut}
-	if s.Many > 0 {
-		all["many"] = s.many
+	if s.Many > 0 { // else the candidates are the servers: one that ends is a failure
+		all["many"], all["give up"] = s.many, s.giveUp
 	}
 	maps.Copy(all, further)
 	t.Run(s.System.Name, func(t *testing.T) {
@@ -163,6 +165,18 @@ func (s Suite) cut(t *testing.T, servers *peer.Servers) {
 	require.False(t, old.Holds())
 }
 
+// A candidate that gives up, and whose client is closed, does not lead, and is not in the way of the next one.
+func (s Suite) giveUp(t *testing.T, servers *peer.Servers) {
+	p := s.Participants(t, servers, 3)
+	leader := p[0].Campaign("a").Win()
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	_, err := p[1].Client.Campaign(ctx, "b", cancel)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, p[1].Close())
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
+	holds(t, p[2].Campaign("c").Win())
+}
+
 // Many candidates of one client are queued, and the leader leads on. When it resigns, one of them leads.
 func (s Suite) many(t *testing.T, servers *peer.Servers) {
 	p := s.Participants(t, servers, 2)
@@ -195,7 +209,7 @@ func (s Suite) many(t *testing.T, servers *peer.Servers) {
 func (s Suite) writes(t *testing.T, servers *peer.Servers) {
 	p := s.Participants(t, servers, 2)
 	leader := p[0].Campaign("a").Win()
-	p[1].Campaign("b").Wait()
+	waiter := p[1].Campaign("b").Wait()
 	writes := func() int64 {
 		n, err := servers.Writes(etcdtest.Context(t))
 		require.NoError(t, err)
@@ -213,6 +227,8 @@ func (s Suite) writes(t *testing.T, servers *peer.Servers) {
 	}, "what was appended is counted")
 	require.True(t, !s.Idle || after == before+s.Written)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
+	waiter.Win()
+	require.True(t, !s.Idle || writes() == after+s.Resigned)
 }
 
 // When the servers' own leader is killed, another one leads them, and what was appended remains. The election's leader

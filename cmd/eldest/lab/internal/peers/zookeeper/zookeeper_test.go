@@ -13,6 +13,6 @@ func TestMain(m *testing.M) { peertest.Main(m, nil) }
 func TestZooKeeper(t *testing.T) {
 	peertest.Suite{
 		System: zookeeper.System(), Setting: peer.Shortest, Cut: peer.Shortest,
-		Version: `^ZooKeeper 3\.\d+\.\d+$`, Nodes: 3, Written: 1, Idle: true, Many: 500,
+		Version: `^ZooKeeper 3\.\d+\.\d+$`, Nodes: 3, Written: 1, Idle: true, Resigned: 1, Many: 500,
 	}.Run(t, nil)
 }
