@@ -84,14 +84,21 @@ func TestCampaignAgainAtOnce(t *testing.T) {
 	}
 }
 
+// resigning returns a leader whose Resign has sent its request, which is held until release is closed.
+func (s *env) resigning() (c *election.Candidate, l *election.Leadership, resigned <-chan error, release chan<- struct{}) {
+	s.T.Helper()
+	c, g := s.gated("v")
+	l = s.lead(c)
+	sending, release := g.stop()
+	resigned = etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+	return c, l, resigned, release
+}
+
 // Close waits for a Resign that another goroutine has called.
 func TestCloseWaitsForAResignation(t *testing.T) {
 	s := newEnv(t)
-	c, g := s.gated("v")
-	l := s.lead(c)
-	sending, release := g.stop()
-	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
-	get(s, sending)
+	c, _, resigned, release := s.resigning()
 
 	early, cancel := context.WithTimeout(s.Ctx, 20*time.Millisecond)
 	defer cancel()
@@ -235,11 +242,7 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 // registers again: it does not inherit the old token, and does not fail.
 func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	s := newEnv(t)
-	c, g := s.gated("v")
-	l := s.lead(c)
-	sending, release := g.stop()
-	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
-	get(s, sending)
+	c, l, resigned, release := s.resigning()
 	next := s.campaigning(s.Ctx, c)
 	close(release)
 	require.NoError(t, get(s, resigned))

@@ -255,28 +255,19 @@ func (t *tenure) stop(sig syscall.Signal) bool {
 func (t *tenure) started() {
 	t.running = true
 	t.noteUngrouped(t.job)
-	t.signals.program.Store(!closed(t.job.Over()))
+	t.signals.program.Store(!job.Closed(t.job.Over()))
 	t.events.tell(event{Event: "started", PID: t.job.Pid()})
 }
 
 // stopping reports whether the program has been asked to end.
-func (t *tenure) stopping() bool { return t.stopped || t.drained || closed(t.job.Warned()) }
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
+func (t *tenure) stopping() bool { return t.stopped || t.drained || job.Closed(t.job.Warned()) }
 
 // healthy runs --health, and reports whether it succeeded.
 func (t *tenure) healthy() bool {
 	result := <-t.job.Run(health, append(slices.Clone(t.env), fmt.Sprintf("%s=%d", envPID, t.job.Pid()))...)
 	failure := result.Failure()
 	// A check during the end of the program means nothing, and only changes are reported.
-	if unwell := failure != nil; unwell != t.unwell && !closed(t.job.Over()) && !errors.Is(failure, job.ErrOver) {
+	if unwell := failure != nil; unwell != t.unwell && !job.Closed(t.job.Over()) && !errors.Is(failure, job.ErrOver) {
 		t.unwell = unwell
 		e := event{Event: "healthy"}
 		if unwell {
@@ -409,7 +400,7 @@ func (t *tenure) judge() outcome {
 	if t.handsOver() {
 		// This is not a loss, whatever has happened to the lease since: the tenure was already over.
 		out.err, out.drained = nil, out.err
-	} else if out.err == nil && closed(t.job.Warned()) {
+	} else if out.err == nil && job.Closed(t.job.Warned()) {
 		if out.err = t.whyWarned(); !errors.Is(out.err, eldest.ErrSuspended) {
 			// The tenure is lost, although the deadline is still ahead: metrics and events must
 			// report it as lost.

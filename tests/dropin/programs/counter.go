@@ -22,14 +22,8 @@ func counter(ctx context.Context, cli *clientv3.Client, name string) error {
 	if _, err := cli.Put(ctx, name+"-from", "1000"); err != nil {
 		return err
 	}
-	failed := make(chan error, workers)
-	for range workers {
-		go func() { failed <- worker(ctx, cli, name) }()
-	}
-	for range workers {
-		if err := <-failed; err != nil {
-			return err
-		}
+	if err := abreast(workers, func() error { return worker(ctx, cli, name) }); err != nil {
+		return err
 	}
 	for _, key := range []string{"-count", "-from", "-to"} {
 		resp, err := cli.Get(ctx, name+key)

@@ -14,14 +14,8 @@ import (
 // runs them; each run is recorded in a transaction that only the leader can commit.
 func cron(ctx context.Context, cli *clientv3.Client, name string) error {
 	const machines = 3
-	failed := make(chan error, machines)
-	for range machines {
-		go func() { failed <- machine(ctx, cli, name) }()
-	}
-	for range machines {
-		if err := <-failed; err != nil {
-			return err
-		}
+	if err := abreast(machines, func() error { return machine(ctx, cli, name) }); err != nil {
+		return err
 	}
 	resp, err := cli.Get(ctx, name+"-runs/", clientv3.WithPrefix())
 	if err != nil {

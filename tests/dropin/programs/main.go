@@ -24,6 +24,20 @@ func main() {
 	}
 }
 
+// abreast runs work n times at once. It returns the first error, or nil once all have ended.
+func abreast(n int, work func() error) error {
+	ended := make(chan error, n)
+	for range n {
+		go func() { ended <- work() }()
+	}
+	for range n {
+		if err := <-ended; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func start(program, name string, endpoints []string) error {
 	cli, err := clientv3.New(clientv3.Config{Endpoints: endpoints})
 	if err != nil {

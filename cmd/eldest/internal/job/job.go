@@ -168,13 +168,14 @@ func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
 	if errors.Is(err, unix.EAGAIN) {
 		j.killKeeper()
 	}
-	if err != nil || isClosed(j.gone) { // there can be no answer
+	if err != nil || Closed(j.gone) { // there can be no answer
 		answer(j, question, gone)
 	}
 	return asked
 }
 
-func isClosed(c <-chan struct{}) bool {
+// Closed reports whether a channel of a job, such as Over, is closed.
+func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -396,7 +397,7 @@ func (j *Job) attend(program int) {
 	j.watching.Go(func() {
 		defer func() { _ = unix.Close(fd) }()
 		for !subprocess.Dead(fd, time.Second) {
-			if isClosed(j.over) { // it could not be killed
+			if Closed(j.over) { // it could not be killed
 				return
 			}
 		}
@@ -451,7 +452,7 @@ func (j *Job) bury() {
 	j.mu.Lock()
 	j.cgroup.remove()
 	j.cgroup, j.end.Left = nil, left
-	if !isClosed(j.over) {
+	if !Closed(j.over) {
 		j.end.Status = status
 		if !j.closing {
 			j.end.Lost = j.howKeeperEnded()
