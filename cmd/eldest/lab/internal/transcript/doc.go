@@ -36,5 +36,7 @@
 // order of the revisions, the lanes and the texts.
 //
 // One event is omitted: the deletion of a candidate's own key, received by the candidate that
-// deleted it. Whether its watch still exists depends on chance.
+// deleted it. Whether its watch still exists depends on chance. So does whether a member can
+// already answer a read at the revision of an event; a read that it refused is omitted if it was
+// repeated and answered.
 package transcript

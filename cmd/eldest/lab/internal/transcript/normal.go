@@ -88,6 +88,7 @@ func (n *normal) text(s string) string {
 func Normalise(messages []wiretap.Message) []Entry {
 	g := gather(messages)
 	g.unanswered()
+	g.repeated()
 	g.attribute()
 	n := &normal{
 		base: baseOf(g.atoms), leases: make(map[int64]string),

@@ -197,4 +197,23 @@ bert ← Watch ended, Unavailable: no leader
 	}))
 }
 
+// A read at a revision that the member has not reached is omitted if it was repeated and answered.
+func TestNormalFormOmitsRepeatedReads(t *testing.T) {
+	refused := func(call int) wiretap.Message {
+		return wiretap.Message{Lane: "bert", Call: call, Method: "/etcdserverpb.KV/Range", Kind: wiretap.End, Status: status.New(codes.OutOfRange, "future")}
+	}
+	read := &etcdserverpb.RangeRequest{Key: []byte("k"), Revision: 6}
+	require.Equal(t, `
+bert → Range "k", at r1
+bert ← Range r1, no key
+bert → Range "k", at r2
+bert ← Range ended, OutOfRange: future
+`, printed(t, []wiretap.Message{
+		ask("bert", 1, "KV/Range", read), refused(1),
+		ask("bert", 2, "KV/Range", read),
+		answer("bert", 2, "KV/Range", &etcdserverpb.RangeResponse{Header: at(6)}),
+		ask("bert", 3, "KV/Range", &etcdserverpb.RangeRequest{Key: []byte("k"), Revision: 7}), refused(3),
+	}))
+}
+
 func TestNothing(t *testing.T) { require.Empty(t, transcript.Normalise(nil)) }

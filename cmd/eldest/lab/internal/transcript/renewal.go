@@ -72,6 +72,26 @@ func (g *gathering) unanswered() {
 	})
 }
 
+// repeated leaves out reads that a member refused, because it had not reached their revision, if
+// the same lane asked the same again and was answered. Whether that happens depends on chance: etcd
+// tells its watches of a change a moment before it answers reads at that change's revision.
+func (g *gathering) repeated() {
+	var answered []*atom // from the end backwards
+	for i := len(g.atoms) - 1; i >= 0; i-- {
+		a := g.atoms[i]
+		read, reads := requestOf(a).(*etcdserverpb.RangeRequest)
+		switch {
+		case !reads || a.answer == nil:
+		case a.answer.Kind == wiretap.Answer:
+			answered = append(answered, a)
+		case a.answer.Status.Code() == codes.OutOfRange && slices.ContainsFunc(answered, func(later *atom) bool {
+			return later.lane == a.lane && proto.Equal(later.ask.Body, read)
+		}):
+			g.drop(a)
+		}
+	}
+}
+
 // requestOf returns the request's message, or nil.
 func requestOf(a *atom) proto.Message {
 	if a.ask == nil {
