@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
-	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // client has one connection. Its candidates and observers have a watch each.
@@ -173,21 +172,20 @@ func (c *client) logKeys(entry string) string { return "log." + c.election + "."
 func subject(key string) string { return "$KV." + bucket + "." + key }
 
 // Log reads the keys of the log's entries in the order of the stream. A replica that the watch reads may lack
-// the last ones: the stream's leader says how many there are.
-func (c *client) Log(ctx context.Context) ([]string, error) {
-	for {
+// the last ones: the stream's leader says how many there are. It does not answer while the servers change it.
+func (c *client) Log(ctx context.Context) (log []string, err error) {
+	err = peer.Retry(ctx, func(ctx context.Context) error {
 		want, err := c.entries(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		log, err := c.readLog(ctx)
-		if err != nil || uint64(len(log)) >= want {
-			return log, err
+		log, err = c.readLog(ctx)
+		if err == nil && uint64(len(log)) < want {
+			err = fmt.Errorf("%d of %d entries", len(log), want)
 		}
-		if err := retry.Sleep(ctx, 10*time.Millisecond); err != nil {
-			return nil, fmt.Errorf("%d of %d entries: %w", len(log), want, err)
-		}
-	}
+		return err
+	})
+	return log, err
 }
 
 func (c *client) entries(ctx context.Context) (n uint64, err error) {

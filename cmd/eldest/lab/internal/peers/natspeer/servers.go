@@ -142,11 +142,15 @@ func (s *servers) complete(ctx context.Context) error {
 	return nil
 }
 
-// writes is the last sequence of the bucket's stream: all entries, updates and markers.
-func (s *servers) writes(ctx context.Context) (int64, error) {
-	info, err := s.info(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return int64(info.State.LastSeq), nil
+// writes is the last sequence of the bucket's stream: all entries, updates and markers. Its request is repeated,
+// because a request gets no answer while the servers change their leader.
+func (s *servers) writes(ctx context.Context) (n int64, err error) {
+	err = peer.Retry(ctx, func(ctx context.Context) error {
+		info, err := s.info(ctx)
+		if err == nil {
+			n = int64(info.State.LastSeq)
+		}
+		return err
+	})
+	return n, err
 }
