@@ -1,15 +1,23 @@
 package revision_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 )
+
+func ExampleHere() {
+	known := regexp.MustCompile(`^([0-9a-f]{40}(-dirty)?|unknown)$`)
+	fmt.Println(known.MatchString(revision.Here()))
+	// Output: true
+}
 
 func TestHere(t *testing.T) {
 	dir := t.TempDir()

@@ -122,6 +122,28 @@ func TestLost(t *testing.T) {
 	require.Empty(t, watched)
 }
 
+// Leases are kept alive through the wiretap, and a renewal of a revoked lease fails.
+func TestKeepAlive(t *testing.T) {
+	s := newStage(t)
+	c := s.client("anna")
+	granted, err := c.Grant(s.ctx, 60)
+	require.NoError(t, err)
+	life, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	alive, err := c.KeepAlive(life, granted.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 60, (<-alive).TTL)
+	_, err = c.Revoke(s.ctx, granted.ID)
+	require.NoError(t, err)
+	_, err = c.KeepAliveOnce(s.ctx, granted.ID)
+	require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+	gone := s.eventually(func(m wiretap.Message) bool {
+		r, ok := m.Body.(*etcdserverpb.LeaseKeepAliveResponse)
+		return ok && r.TTL == 0
+	})
+	require.True(t, gone.Stream)
+}
+
 // Large messages pass whole in both directions, and etcd refuses those that are too large.
 func TestLarge(t *testing.T) {
 	s := newStage(t)
