@@ -177,8 +177,8 @@ func (m *members) handover(t *testing.T, old *elector.Leadership, from int) (to 
 }
 
 // Requirement 51. The leader's member is etcd's own leader as well. Such a member goes on renewing
-// the leases of its clients by itself until it steps down, within two election timeouts. The test
-// fails if a session accepts its replies without the confirmation of a majority.
+// the leases of its clients by itself until it steps down, within two election timeouts. Whether a
+// session counts these renewals is tested by TestRenewedByAnEtcdLeaderThatWasStopped of lease.
 func TestRequirement51PartitionOfEtcdsLeader(t *testing.T) {
 	t.Parallel()
 	m := startMembers(t)
