@@ -135,7 +135,7 @@ func (p *plan) perform(ctx context.Context) error {
 			return p.settle(ctx, began)
 		}
 		// A pause for readers, in which the client continues.
-		if err = scenario.Sleep(ctx, p.TTL/3); err == nil {
+		if err = scenario.Sleep(ctx, min(p.TTL/3, time.Second)); err == nil {
 			err = p.Step(ctx, s)
 		}
 	}
