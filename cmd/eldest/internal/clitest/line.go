@@ -26,7 +26,8 @@ func Line(t testing.TB, root *cobra.Command, args ...string) (code int, stdout, 
 // directory of the command, dir where the result is put.
 func Build(root, dir string, flags ...string) (path string, err error) {
 	path = dir + "/eldest"
-	out, err := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), root)...).CombinedOutput()
+	// Without debug information, which takes a good part of the linker's time.
+	out, err := exec.Command("go", append(append([]string{"build", "-ldflags=-w", "-o", path}, flags...), root)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building eldest: %w: %s", err, out)
 	}

@@ -33,9 +33,10 @@ import (
 // Which scenarios to run. The environment variables are for runs over many packages, not all of
 // which have the flags; a flag overrides its variable.
 var (
-	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 200), "how many seeded scenarios to run")
+	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 100), "how many seeded scenarios to run")
 	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
-	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", 0), "the first of the seeds to run")
+	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", -1), "the first of the seeds to run; -1: ELDEST_SEED, or else a random one, but 0 in a reference run")
+	all       = flag.Bool("sim.all", false, "all seeds of the drop-in and of nodes, and not a third of them")
 	styleName = flag.String("sim.style", string(ordinary), "the style of the scenarios: ordinary, dense or quiet")
 	implName  = flag.String("sim.impl", contender.Eldest, "whose election: eldest, elector, drop-in or concurrency")
 	procs     = flag.Int("sim.procs", runtime.NumCPU(), "how many processes run scenarios at once")
@@ -61,9 +62,9 @@ func TestMain(m *testing.M) {
 	// a tenth of the time.
 	debug.SetGCPercent(1000)
 	flag.Parse()
-	if *seeds < 1 || *first < 0 || *seed < -1 || *procs < 1 {
+	if *seeds < 1 || *first < -1 || *seed < -1 || *procs < 1 {
 		// Running with other values would look like success.
-		fmt.Fprintf(os.Stderr, "-sim.seeds %d, -sim.first %d, -sim.seed %d, -sim.procs %d: none can be negative, and it takes a seed and a process\n", *seeds, *first, *seed, *procs)
+		fmt.Fprintf(os.Stderr, "-sim.seeds %d, -sim.first %d, -sim.seed %d, -sim.procs %d: no other can be negative than -1, and it takes a seed and a process\n", *seeds, *first, *seed, *procs)
 		os.Exit(2)
 	}
 	goleak.VerifyTestMain(m)

@@ -52,13 +52,13 @@ func series(t *testing.T, args ...string) (p *performance, out string) {
 func TestChaosHolds(t *testing.T) {
 	t.Parallel()
 	object := filepath.Join(t.TempDir(), "x.json")
-	p, table := series(t, "chaos", "--seed", "3", "--rounds", "4", "--json", object)
+	p, table := series(t, "chaos", "--seed", "3", "--rounds", "4", "--participants", "3", "--json", object)
 	require.Zero(t, p.exit(), table)
 	require.Contains(t, table, "everything held: 0 violations")
 	text, err := os.ReadFile(object)
 	require.NoError(t, err)
 	v := readVerdict(t, string(text))
-	require.Equal(t, "eldest chaos --seed 3 --rounds 4", v.Command)
+	require.Equal(t, "eldest chaos --seed 3 --rounds 4 --participants 3", v.Command)
 	require.Equal(t, 4, v.Rounds)
 	require.Positive(t, v.Tenures)
 	require.Positive(t, v.Acked)
@@ -71,7 +71,7 @@ func TestChaosHolds(t *testing.T) {
 // A violation is found, and the command reports it.
 func TestChaosFindsAMissingRule(t *testing.T) {
 	t.Parallel()
-	p, text := series(t, "chaos", "--seed", "3", "--rounds", "2", "--faults", "revoke", "--participants", "3",
+	p, text := series(t, "chaos", "--seed", "3", "--rounds", "2", "--faults", "revoke", "--members", "1", "--participants", "3",
 		"--without-rule", "deadline", "--json")
 	v := readVerdict(t, text)
 	require.Equal(t, 1, p.exit())
@@ -88,7 +88,7 @@ func TestChaosThatIsEndedLeavesNothing(t *testing.T) {
 			require.Eventually(t, func() bool {
 				pids := clitest.Children(p.Cmd.Process.Pid)
 				return len(pids) >= 9 && someStopped(pids)
-			}, limit, time.Millisecond)
+			}, limit, 10*time.Millisecond)
 			const least = 8 // one of the participants may be killed at that moment
 			if end == syscall.SIGINT {
 				p.leavesNothing(least, func() {

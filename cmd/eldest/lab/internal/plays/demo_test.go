@@ -20,54 +20,80 @@ import (
 // cannot be longer: see TestToldIsShorterThanWhatALeaseHasLeft.
 const unhurried = "6s"
 
-// The output as text.
-func TestText(t *testing.T) {
+// output is one of the forms of a command's output.
+type output struct {
+	line  string // the command line
+	check func(*testing.T, *performance)
+}
+
+// The service takes longer than all other commands, and therefore begins before these. It is carried out
+// once, with its output in one of the forms.
+func TestService(t *testing.T) {
+	var running []*performance
+	forms := share(t, 1, output{"service --seed 7 --ttl " + unhurried, serviceForPeople}, output{"service --seed 1 --rounds 1 --json --ttl " + unhurried, serviceForPrograms})
+	for _, form := range forms {
+		running = append(running, perform(t, strings.Fields(form.line)...))
+	}
 	t.Parallel()
-	for line, parts := range map[string][]string{
-		"demo --members 1 --candidates 3 --ttl 4s": {
-			"c1        LEADS with token 2",
-			"c3        waits for c2's key",
-			"queue: c1(leader, token 2) <- c2 <- c3\n",
-			"sends SIGKILL to c2, the leader",
-			"writes as c1, with token 2: REFUSED by etcd",
-			"hand-over: c1 -> c2, ",
-			`Skipped: "The leader's member is partitioned" requires 3 members`,
-			"ok     one leader at any time",
-			"ok     tokens rise",
-		},
-		"service --seed 7 --ttl " + unhurried: {
-			"each step once, seed 7",
-			"n1      LEADS with token 2",
-			"n3      follows n1, token 2",
-			"sends SIGTERM to n1, the leader",
-			"sends SIGKILL to n",
-			"sent m", "no answer",
-			"sends SIGSTOP to n", "sends SIGCONT to n",
-			"the outcome is unknown",
-			"the leader stayed",
-			"ok     no acknowledged write is lost",
-			"ok     every fault took effect         1 stop, 1 kill, 1 suspension, 1 leader and 1 follower partitioned",
-		},
-	} {
-		t.Run(line, func(t *testing.T) {
-			t.Parallel()
-			p := perform(t, strings.Fields(line)...)
-			text := strings.Join(p.Rest(), "\n")
-			require.Zero(t, p.exit(), text)
-			for _, part := range append(parts, "All checks passed.") {
-				require.Contains(t, text, part)
-			}
-			require.NotContains(t, text, "\x1b", "colours, though this is no terminal")
-			require.NotContains(t, text, "FAILED")
-			require.Empty(t, p.left())
-		})
+	for i, form := range forms {
+		form.check(t, running[i])
 	}
 }
 
-// programs returns all lines of a command with --json: JSON objects, the last one the summary.
-func programs(t *testing.T, summary any, args ...string) []string {
+// The same with the demo.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	for _, form := range share(t, 1, output{"demo --members 1 --candidates 3 --ttl 4s", demoForPeople}, output{"demo --json --ttl 4s", demoForPrograms}) {
+		form.check(t, perform(t, strings.Fields(form.line)...))
+	}
+}
+
+// requireText checks that a command succeeds, and that its output has all parts.
+func requireText(t *testing.T, p *performance, parts ...string) {
 	t.Helper()
-	p := perform(t, append(args, "--json")...)
+	text := strings.Join(p.Rest(), "\n")
+	require.Zero(t, p.exit(), text)
+	for _, part := range append(parts, "All checks passed.") {
+		require.Contains(t, text, part)
+	}
+	require.NotContains(t, text, "\x1b", "colours, though this is no terminal")
+	require.NotContains(t, text, "FAILED")
+	require.Empty(t, p.left())
+}
+
+func demoForPeople(t *testing.T, p *performance) {
+	t.Helper()
+	requireText(t, p,
+		"c1        LEADS with token 2",
+		"c3        waits for c2's key",
+		"queue: c1(leader, token 2) <- c2 <- c3\n",
+		"sends SIGKILL to c2, the leader",
+		"writes as c1, with token 2: REFUSED by etcd",
+		"hand-over: c1 -> c2, ",
+		`Skipped: "The leader's member is partitioned" requires 3 members`,
+		"ok     one leader at any time",
+		"ok     tokens rise")
+}
+
+func serviceForPeople(t *testing.T, p *performance) {
+	t.Helper()
+	requireText(t, p,
+		"each step once, seed 7",
+		"n1      LEADS with token 2",
+		"n3      follows n1, token 2",
+		"sends SIGTERM to n1, the leader",
+		"sends SIGKILL to n",
+		"sent m", "no answer",
+		"sends SIGSTOP to n", "sends SIGCONT to n",
+		"the outcome is unknown",
+		"the leader stayed",
+		"ok     no acknowledged write is lost",
+		"ok     every fault took effect         1 stop, 1 kill, 1 suspension, 1 leader and 1 follower partitioned")
+}
+
+// programs returns all lines of a command with --json: JSON objects, the last one the summary.
+func programs(t *testing.T, p *performance, summary any) []string {
+	t.Helper()
 	lines := p.Rest()
 	require.Zero(t, p.exit(), strings.Join(lines, "\n"))
 	for _, line := range lines {
@@ -78,10 +104,10 @@ func programs(t *testing.T, summary any, args ...string) []string {
 	return lines
 }
 
-func TestDemoForPrograms(t *testing.T) {
-	t.Parallel()
+func demoForPrograms(t *testing.T, p *performance) {
+	t.Helper()
 	var sum demo.Summary
-	programs(t, &sum, "demo", "--ttl", "4s")
+	programs(t, p, &sum)
 	require.Equal(t, "summary", sum.Event)
 	require.True(t, sum.OK)
 	require.Len(t, sum.Checks, 9)
@@ -105,7 +131,8 @@ func TestDemoDuration(t *testing.T) {
 	const duration, round = 9 * time.Second, 5 // steps
 	const slack = 2 * time.Second              // the demo counts from some time before the first candidate registers
 	var sum demo.Summary
-	lines := programs(t, &sum, "demo", "--members", "1", "--candidates", "4", "--ttl", "4s", "--duration", duration.String())
+	p := perform(t, "demo", "--json", "--members", "1", "--candidates", "4", "--ttl", "4s", "--duration", duration.String())
+	lines := programs(t, p, &sum)
 	var registered, settled time.Time // the first candidate, the newest step
 	steps := 0
 	for _, line := range lines {
@@ -124,10 +151,10 @@ func TestDemoDuration(t *testing.T) {
 	require.True(t, steps > 1+round || settled.Sub(registered) >= duration-slack, "%d steps in %v", steps, settled.Sub(registered))
 }
 
-func TestServiceForPrograms(t *testing.T) {
-	t.Parallel()
+func serviceForPrograms(t *testing.T, p *performance) {
+	t.Helper()
 	var sum service.Summary
-	lines := programs(t, &sum, "service", "--ttl", unhurried, "--seed", "1", "--rounds", "1")
+	lines := programs(t, p, &sum)
 	require.Equal(t, "summary", sum.Event)
 	require.True(t, sum.OK, "%v %s", story.Failed(sum.Checks), sum.Broken)
 	require.Len(t, sum.Checks, 12)
@@ -159,30 +186,35 @@ func TestServiceForPrograms(t *testing.T) {
 	require.Greater(t, attempts, 100)
 }
 
+// ending is the end of a demo that is not completed.
+type ending struct {
+	line   string
+	action string // during which it is ended; "": during its start
+	least  int    // the least number of its processes then
+	end    syscall.Signal
+	code   int
+}
+
 // A demo that is ended leaves neither a process nor data, at any time: by a signal, by a kill, or
 // because its output is not read, as in "eldest demo | head".
 func TestADemoThatIsEndedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const nobodyReads = syscall.Signal(0)
-	for _, c := range []struct {
-		line   string
-		action string // during which it is ended; "": during its start
-		least  int    // the least number of its processes then
-		end    syscall.Signal
-		code   int
-	}{
+	always := []ending{
 		// A leader has crashed, and all wait for its lease; some calls would wait for sixteen seconds more.
+		{"service --ttl 8s", "kill", 2, syscall.SIGINT, 130},
+		{"demo --ttl 8s --members 1", "kill", 4, syscall.SIGKILL, -1},
+	}
+	for _, c := range append(always, share(t, 4, []ending{
 		{"demo --ttl 8s", "kill", 4, syscall.SIGINT, 130},
 		{"demo --ttl 8s", "kill", 4, syscall.SIGTERM, 130},
-		{"demo --ttl 8s --members 1", "kill", 4, syscall.SIGKILL, -1},
 		{"demo --ttl 8s --members 1", "resign", 1, nobodyReads, 1},
 		{"demo", "", 0, syscall.SIGINT, 130},
-		{"service --ttl 8s", "kill", 2, syscall.SIGINT, 130},
 		{"service --ttl 4s", "cut", 2, syscall.SIGTERM, 130},
 		{"service --ttl 4s", "resign", 2, syscall.SIGKILL, -1},
 		{"service --ttl 4s", "resign", 1, nobodyReads, 1},
 		{"service", "", 0, syscall.SIGINT, 130},
-	} {
+	}...)...) {
 		t.Run(c.line+" "+c.action+" "+c.end.String(), func(t *testing.T) {
 			t.Parallel()
 			p := perform(t, append(strings.Fields(c.line), "--json")...)

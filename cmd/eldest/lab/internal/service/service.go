@@ -134,8 +134,10 @@ func (p *plan) perform(ctx context.Context) error {
 			}
 			return p.settle(ctx, began)
 		}
-		// A pause for readers, in which the client continues.
-		if err = scenario.Sleep(ctx, p.TTL/3); err == nil {
+		if !p.JSON { // a pause for readers, in which the client continues
+			err = scenario.Sleep(ctx, min(p.TTL/3, time.Second))
+		}
+		if err == nil {
 			err = p.Step(ctx, s)
 		}
 	}
