@@ -250,9 +250,9 @@ func TestObserversWaitForTheLast(t *testing.T) {
 // The call spin keeps a worker's processor busy.
 func TestSpin(t *testing.T) {
 	h := testHost(t, true)
-	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	ctx, cancel := context.WithTimeout(testContext(t), 600*time.Millisecond)
 	defer cancel()
 	h.spin(ctx)
 	require.NoError(t, h.kill())
-	require.Greater(t, h.place.(*worker).cmd.ProcessState.UserTime(), 150*time.Millisecond)
+	require.Greater(t, h.place.(*worker).cmd.ProcessState.UserTime(), 100*time.Millisecond)
 }
