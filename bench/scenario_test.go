@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -200,10 +202,21 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// footprintProcess is set in the process that TestFootprint starts.
+const footprintProcess = "ELDEST_BENCH_TEST_FOOTPRINT"
+
 // What a few instances can show: how many goroutines a candidate and an observer have, and that
-// many elections share one renewal. It measures this process, and therefore does not run in
-// parallel.
+// many elections share one renewal. It measures the process in which it runs, and therefore runs in one of its own.
 func TestFootprint(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(footprintProcess) == "" {
+		cmd := exec.CommandContext(testContext(t), os.Args[0], "-test.run=^TestFootprint$", "-test.v")
+		cmd.Env = append(os.Environ(), footprintProcess+"=1")
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		require.Contains(t, string(output), "--- PASS: TestFootprint")
+		return
+	}
 	const n = 40
 	m := measure(t, "footprint", Options{
 		Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{2 * time.Second}, Contenders: []string{"eldest", "concurrency"},
@@ -269,60 +282,113 @@ func TestFanout(t *testing.T) {
 // early on a busy machine.
 const failoverTTL = 2 * time.Second
 
-// failovers measures a contender's failovers, in as few rounds as show that it works.
-func failovers(t *testing.T, scenario, name string) measured {
+// failovers measures a contender's failovers, in as few rounds as show that it works: in all regimes, or in some.
+func failovers(t *testing.T, scenario, name string, regimes ...string) measured {
 	t.Helper()
-	return measure(t, scenario, Options{Rounds: 2, Warmup: -1, Contenders: []string{name}, TTLs: []time.Duration{failoverTTL}})
+	return measure(t, scenario, Options{
+		Rounds: 2, Warmup: -1, Contenders: []string{name}, TTLs: []time.Duration{failoverTTL}, Regimes: regimes,
+	})
 }
 
-// Every contender fails over in every regime, and each round counts once; with a keeper or
+// A contender fails over in every regime, and each round counts once; with a keeper or
 // heartbeats it does so before the leader's lease can expire. Eldest never has two leaders.
+//
+// Eldest, alone and with a keeper, fails over in every regime, and so does the shortest heartbeat below. Each other
+// contender does so in one that the seed chooses; with -bench.all, in all.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	each(t, append(contender.Names(), contender.Kept), testCrash)
+	seed := drawn(t)
+	each(t, append(contender.Names(), contender.Kept), func(t *testing.T, name string) {
+		crashes(t, name, seed, name == contender.Eldest || name == contender.Kept)
+	})
 }
 
 // Beside each other, but beside no other test: on a machine that is so busy healthy leaders are suspended.
 func TestHeartbeatsUnderFaults(t *testing.T) {
+	seed := drawn(t)
 	t.Run("crash", func(t *testing.T) {
 		t.Parallel()
-		each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, testCrash)
+		each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, func(t *testing.T, name string) {
+			crashes(t, name, seed, name == contender.Heartbeat500ms)
+		})
 	})
 	t.Run("suspensions", func(t *testing.T) {
 		t.Parallel()
-		each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, testSuspensions)
+		names := []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}
+		if without := names[1:]; !*everyCase { // neither has heartbeats
+			names = []string{names[0], choose(seed, "suspensions", without...)}
+		}
+		each(t, names, testSuspensions)
 	})
 }
 
-func testCrash(t *testing.T, name string) {
-	m := failovers(t, "crash", name)
+// crashes makes a contender's leaders fail in all regimes, or in one that the seed chooses, in each on an etcd of its own:
+// a failover is a wait.
+func crashes(t *testing.T, name string, seed uint64, all bool) {
 	regimes := []string{"kill", "stop", "cut"}
 	if name == contender.Kept {
 		regimes = []string{"kill", "kill-keeper"}
 	}
-	for _, regime := range regimes {
-		win := m.of(name, regime, 2000, "win")
-		require.Len(t, win.Samples, 2)
-		require.Positive(t, win.Min, "it won before the fault")
-		if name == "floor" {
-			require.Nil(t, m.Find(name, regime, 2000, "two-leaders"), "it does not know")
-			continue
-		}
-		two := m.of(name, regime, 2000, "two-leaders")
-		require.Len(t, two.Samples, 2)
-		if name != "concurrency" && name != "herd" {
-			require.Zero(t, two.Sum, regime)
-		}
-		quick := !slices.Contains(contender.Names(), name) && regime != "kill-keeper"
-		require.Equal(t, quick, m.Find(name, regime, 2000, "bound") == nil)
+	if !all && !*everyCase {
+		regimes = []string{choose(seed, name, regimes...)}
 	}
-	require.Equal(t, name == contender.Kept, m.Find(name, "kill-keeper", 2000, "win") != nil)
+	each(t, regimes, func(t *testing.T, regime string) { testCrash(t, name, regime) })
+}
+
+func testCrash(t *testing.T, name, regime string) {
+	m := failovers(t, "crash", name, regime)
+	win := m.of(name, regime, 2000, "win")
+	require.Len(t, win.Samples, 2)
+	require.Positive(t, win.Min, "it won before the fault")
+	if name == "floor" {
+		require.Nil(t, m.Find(name, regime, 2000, "two-leaders"), "it does not know")
+		return
+	}
+	two := m.of(name, regime, 2000, "two-leaders")
+	require.Len(t, two.Samples, 2)
+	if name != "concurrency" && name != "herd" {
+		require.Zero(t, two.Sum, regime)
+	}
+	quick := !slices.Contains(contender.Names(), name) && regime != "kill-keeper"
+	require.Equal(t, quick, m.Find(name, regime, 2000, "bound") == nil)
+}
+
+// A contender takes part in its own regimes only.
+func TestCrashRegimes(t *testing.T) {
+	t.Parallel()
+	m := failovers(t, "crash", contender.Eldest, "kill-keeper", "stop")
+	require.Nil(t, m.Find(contender.Eldest, "kill-keeper", 2000, "win"))
+	require.NotNil(t, m.Find(contender.Eldest, "stop", 2000, "win"))
 }
 
 // Suspensions and moves are counted in each regime: if etcd's leader is killed, leaders with
-// heartbeats are suspended, and no leadership of Eldest moves.
+// heartbeats are suspended, and no leadership of Eldest moves. Each regime has an etcd of its own; one member is
+// enough for writes.
 func testSuspensions(t *testing.T, name string) {
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
+	for regime, members := range map[string]int{"writes": 1, "leader-killed": 3} {
+		t.Run(regime, func(t *testing.T) {
+			t.Parallel()
+			m := suspended(t, name, regime, members)
+			for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
+				require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
+			}
+			require.Zero(t, m.of(name, regime, 0, "moves").Sum)
+			require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
+			if regime == "writes" {
+				return
+			}
+			killed := m.of(name, regime, 0, "suspensions")
+			require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
+			require.Equal(t, killed.Sum > 0, m.of(name, regime, 0, "resumptions").Sum > 0)
+			require.Equal(t, killed.Sum > 0, m.of(name, regime, 0, "without").Max > 0)
+		})
+	}
+}
+
+// suspended measures the suspensions of a contender in one regime.
+func suspended(t *testing.T, name, regime string, members int) measured {
+	t.Helper()
+	c := etcdtest.Start(t, etcdtest.Config{Members: members, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
 	site := siteOf(c)
 	site.KillLeader = func(ctx context.Context) (time.Time, func(context.Context) error, error) {
 		i, err := c.Leader(ctx)
@@ -332,21 +398,10 @@ func testSuspensions(t *testing.T, name string) {
 		return time.Now(), func(ctx context.Context) error { return c.Restart(ctx, i) }, err
 	}
 	report, err := Run(testContext(t), site, "suspensions", Options{
-		Rounds: 1, Contenders: []string{name}, For: 4 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,
+		Rounds: 1, Contenders: []string{name}, For: 4 * time.Second, Regimes: []string{regime}, Load: 20,
 	})
 	require.NoError(t, err)
-	m := measured{t, report}
-	for _, regime := range []string{"writes", "leader-killed"} {
-		for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
-			require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
-		}
-		require.Zero(t, m.of(name, regime, 0, "moves").Sum)
-	}
-	killed := m.of(name, "leader-killed", 0, "suspensions")
-	require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
-	require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "resumptions").Sum > 0)
-	require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "without").Max > 0)
-	require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
+	return measured{t, report}
 }
 
 // Processes keep the processors busy as long as a turn lasts. If no process can be started, or no

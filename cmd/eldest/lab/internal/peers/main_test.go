@@ -15,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/systems"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keeper"
 )
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	etcdtest.Parallel(8) // they mostly wait
 	goleak.VerifyTestMain(m)
 }
 

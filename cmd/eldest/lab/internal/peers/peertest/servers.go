@@ -22,6 +22,7 @@ func Main(m *testing.M, server peer.Main) {
 		fmt.Fprintln(os.Stderr, server(os.Args[4:]))
 		os.Exit(1)
 	}
+	etcdtest.Parallel(8) // they mostly wait
 	goleak.VerifyTestMain(m)
 }
 

@@ -39,8 +39,11 @@ func dial(ctx context.Context, cfg peer.ClientConfig) (peer.Client, error) {
 
 // ask sends a request that concerns the election to the extra voter's process.
 func (c *client) ask(ctx context.Context, path string, result any) error {
-	return c.caller.call(ctx, c.cfg.Endpoints[0], path, url.Values{"election": {c.cfg.Election}}, result)
+	return c.caller.call(ctx, c.cfg.Endpoints[0], path, c.election(), result)
 }
+
+// election is the parameter of a request that concerns the election.
+func (c *client) election() url.Values { return url.Values{"election": {c.cfg.Election}} }
 
 // current returns the voter, nil before it has joined.
 func (c *client) current() *voter {
@@ -99,6 +102,9 @@ func (c *client) join(ctx context.Context) (t peer.Tenure, err error) {
 		t, err = c.found(ctx, v)
 	} else {
 		err = peer.Retry(ctx, func(ctx context.Context) error { return c.enter(ctx, v) })
+		if err == nil {
+			err = peer.Retry(ctx, func(ctx context.Context) error { return c.known(ctx, v) })
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, service.close(), v.shutdown())
@@ -134,6 +140,16 @@ func (c *client) enter(ctx context.Context, v *voter) error {
 	self := url.Values{"id": {string(v.id)}, "address": {string(v.transport.LocalAddr())}}
 	var nothing any
 	return c.caller.call(ctx, controlOf(leader), addPath, self, &nothing)
+}
+
+// known returns an error until the extra voter has the voter in its configuration. The leader and the voter alone commit the
+// change, too; if the leader failed then, the extra voter would refuse to vote for a candidate that it does not know, and
+// could not win with the votes of its own configuration: nobody would lead.
+func (c *client) known(ctx context.Context, v *voter) error {
+	asked := c.election()
+	asked.Set("id", string(v.id))
+	var nothing any
+	return c.caller.call(ctx, c.cfg.Endpoints[0], knownPath, asked, &nothing)
 }
 
 // mind gives the leadership to the candidate that campaigns, or transfers it away if there is none.

@@ -24,6 +24,7 @@ const (
 	logPath    = "/log"    // all entries
 	openPath   = "/open"   // opens the extra voter of a group: parameter election
 	leaderPath = "/leader" // the ID of the leader of a group: parameter election
+	knownPath  = "/known"  // fails until the extra voter's configuration has a voter: parameters election and id
 	writesPath = "/writes" // the last indexes of all groups
 )
 

@@ -51,10 +51,16 @@ func (e *extras) handler() http.Handler {
 		}
 		answer(w, opened{v.id, v.transport.LocalAddr()}, nil)
 	})
+	mux.HandleFunc(knownPath, func(w http.ResponseWriter, r *http.Request) {
+		v := e.group(r.FormValue("election"))
+		if v == nil || !v.knows(raft.ServerID(r.FormValue("id"))) {
+			answer(w, nil, errors.New("the extra voter does not know it"))
+			return
+		}
+		answer(w, nil, nil)
+	})
 	mux.HandleFunc(leaderPath, func(w http.ResponseWriter, r *http.Request) {
-		e.mu.Lock()
-		v := e.groups[r.FormValue("election")]
-		e.mu.Unlock()
+		v := e.group(r.FormValue("election"))
 		if v == nil || v.leader() == "" || isExtra(v.leader()) {
 			answer(w, nil, errors.New("no participant leads"))
 			return
@@ -63,6 +69,13 @@ func (e *extras) handler() http.Handler {
 	})
 	mux.HandleFunc(writesPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, e.writes(), nil) })
 	return mux
+}
+
+// group returns the extra voter of an election, nil if there is none.
+func (e *extras) group(election string) *voter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.groups[election]
 }
 
 // voter returns the extra voter of an election. There is one from the first call on.

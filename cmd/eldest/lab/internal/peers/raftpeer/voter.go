@@ -88,6 +88,14 @@ func (v *voter) leader() raft.ServerID {
 	return id
 }
 
+// knows reports whether the latest configuration that the voter has received has another one.
+func (v *voter) knows(id raft.ServerID) bool {
+	configuration := v.GetConfiguration() // read from a copy: it does not block
+	return configuration.Error() == nil && slices.ContainsFunc(configuration.Configuration().Servers, func(s raft.Server) bool {
+		return s.ID == id
+	})
+}
+
 // await blocks until a future is settled, or ctx ends. What was asked for may happen after that.
 func (v *voter) await(ctx context.Context, f raft.Future) error {
 	settled := make(chan error, 1)
