@@ -13,10 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// signsIn in the environment names the file to which the program "witness" writes a sign of life
-// every two milliseconds, with its name and the time. Programs of successive leaders share the file, so
-// it has the signs in their order.
+// signsIn in the environment names the file to which the program "witness" writes a sign of life again
+// and again, with its name and the time. Programs of successive leaders share the file, so it has the
+// signs in their order.
 const signsIn = "ELDEST_TEST_SIGNS"
+
+// signsEvery is the pause between two signs of life.
+const signsEvery = 5 * time.Millisecond
 
 // sign is one sign of life.
 type sign struct {
@@ -76,7 +79,7 @@ func (d *diary) lives(who ...string) {
 				}
 			}
 			return seen >= worked
-		}, patience, 5*time.Millisecond, "no signs of life of %s", who)
+		}, patience, 4*signsEvery, "no signs of life of %s", who)
 	}
 }
 
@@ -94,7 +97,7 @@ func (d *diary) livesFor(who string, long time.Duration) {
 // received waits until a process has reported a signal.
 func (d *diary) received(who string, sig syscall.Signal) {
 	d.t.Helper()
-	require.Eventually(d.t, func() bool { return d.told(who, sig) }, patience, 5*time.Millisecond, "%s did not receive %v", who, sig)
+	require.Eventually(d.t, func() bool { return d.told(who, sig) }, patience, 2*signsEvery, "%s did not receive %v", who, sig)
 }
 
 func (d *diary) told(who string, sig syscall.Signal) bool {

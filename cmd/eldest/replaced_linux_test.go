@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,13 @@ func TestMembersAreReplacedUnderCommands(t *testing.T) {
 	for i := range c.Size() {
 		require.NoError(t, c.ReplaceElsewhere(bounded(t), i))
 		for _, p := range []*clitest.Process{leader, waiter} {
-			p.Eventually(func() bool { return connected(t, p.Process.Pid, c.Member(i).Endpoint) }, "%v connects to the new member %d", p.Args, i)
+			p.Eventually(func() bool {
+				found := connected(t, p.Process.Pid, c.Member(i).Endpoint)
+				if !found {
+					time.Sleep(200 * time.Millisecond) // the table has all connections of the machine
+				}
+				return found
+			}, "%v connects to the new member %d", p.Args, i)
 		}
 	}
 	e.endpoint = strings.Join(c.Endpoints(), ",")

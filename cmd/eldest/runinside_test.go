@@ -230,7 +230,7 @@ func TestRunRegression36StuckProgram(t *testing.T) {
 			b := etcd.run(append(strings.Fields(flags), "--restart", "never", "--health", "sleep 1000", "--health-every", "1s", "--", "witness", "B")...)
 			b.Told("waiting")
 			// Longer than it takes to lose the lease: it is renewed while the program is well.
-			etcd.livesFor("A-away", 10*time.Second)
+			etcd.livesFor("A-away", 8*time.Second)
 			require.NotContains(t, a.Errors(), `"lost"`)
 			for line := range strings.Lines(a.Errors()) {
 				if o := parse[object](t, line); o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails

@@ -18,16 +18,16 @@ import (
 )
 
 // tree is a program that starts chains of processes: each leaves its session, starts the next one, and
-// ends. They run as another user, for 5,000 steps or until the file is removed. $1 is the file: each
+// ends. They run as another user, for 1,000 steps or until the file is removed. $1 is the file: each
 // process writes one byte to it, and holds a lock on it, which is free when none of them is left.
 const tree = `
 exec 9>>"$1" >/dev/null 2>&1
 flock -s 9
-chain='[ -e "$2" -a $3 -gt 0 ] || exit; printf . >&9; sleep 0.03; setsid sh -c "$1" sh "$1" "$2" $(($3 - 1)) &'
+chain='[ -e "$2" -a $3 -gt 0 ] || exit; printf . >&9; sleep 0.1; setsid sh -c "$1" sh "$1" "$2" $(($3 - 1)) &'
 for i in 1 2 3 4; do
-	nice setpriv --reuid 65534 sh -c "$chain" sh "$chain" "$1" 5000 &
+	nice setpriv --reuid 65534 sh -c "$chain" sh "$chain" "$1" 1000 &
 done
-while [ ! -e "$1.end" ]; do sleep 0.01; done`
+while [ ! -e "$1.end" ]; do sleep 0.05; done`
 
 // forest is a tree as the program of "eldest run".
 type forest struct {
@@ -47,7 +47,7 @@ func newForest(t *testing.T) forest {
 	f := forest{t, file}
 	t.Cleanup(func() {
 		_ = os.Remove(file.Name())
-		require.Eventually(t, f.dead, patience, time.Millisecond)
+		require.Eventually(t, f.dead, patience, 10*time.Millisecond)
 		_ = file.Close()
 	})
 	return f
@@ -74,7 +74,7 @@ func (f forest) grows() {
 		return info.Size()
 	}
 	begun := length()
-	require.Eventually(f.t, func() bool { return length() > begun+20 }, patience, time.Millisecond, "INVALID: nothing forks")
+	require.Eventually(f.t, func() bool { return length() > begun+20 }, patience, 10*time.Millisecond, "INVALID: nothing forks")
 }
 
 // dead reports whether no process of the tree is left.
@@ -123,7 +123,7 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 		"eldest killed": {func(r *clitest.Process, _ forest, _ *os.Process) { r.Signal(syscall.SIGKILL) }, -1},
 		"eldest stopped": {func(r *clitest.Process, f forest, _ *os.Process) {
 			clitest.Halt(r.T, r.Process)
-			require.Eventually(r.T, f.dead, patience, time.Millisecond, "it lives on after the deadline")
+			require.Eventually(r.T, f.dead, patience, 10*time.Millisecond, "it lives on after the deadline")
 			r.Signal(syscall.SIGCONT)
 		}, cli.ExitLost},
 		"keeper killed": {func(_ *clitest.Process, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, cli.ExitFailed},
@@ -149,7 +149,7 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 				r.Told("resigned")
 				require.True(t, f.dead(), "the tree lives, and the key may go")
 			}
-			require.Eventually(t, f.dead, patience, time.Millisecond, "it lives on")
+			require.Eventually(t, f.dead, patience, 10*time.Millisecond, "it lives on")
 			r.Exits(c.code)
 			noProcess(t, mark(t), keeperCommand)
 			require.Empty(t, glob(groups+"/eldest-run-*"), "a control group is left")

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,7 +43,7 @@ func witness(path, name string, how []string) {
 		os.Exit(99)
 	}
 	// Dozens of witnesses run at a time: each uses little processor time, and so no timer of Go's.
-	fd, line, pause := int(file.Fd()), []byte(name+" "), syscall.NsecToTimespec(int64(2*time.Millisecond))
+	fd, line := int(file.Fd()), []byte(name+" ")
 	told := make(chan os.Signal, 10)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
 	if slices.Contains(how, parent) {
@@ -58,8 +59,11 @@ func witness(path, name string, how []string) {
 	// A witness of a failed test ends, too: the directory of its file is removed.
 	for i := 1; ; i++ {
 		_, _ = syscall.Write(fd, append(strconv.AppendInt(line, time.Now().UnixNano(), 10), " lives\n"...))
-		_ = syscall.Nanosleep(&pause, nil)
-		if i%500 == 0 {
+		pauseOf(signsEvery)
+		if i%20 == 0 {
+			runtime.Gosched() // to what receives the signals, if there is one processor only
+		}
+		if i%200 == 0 {
 			if _, err := os.Stat(path); err != nil {
 				os.Exit(97)
 			}
@@ -77,6 +81,13 @@ func witness(path, name string, how []string) {
 		default:
 		}
 	}
+}
+
+// pauseOf sleeps without telling the scheduler of Go, which would wake another thread each time to run what
+// else there is.
+func pauseOf(d time.Duration) {
+	pause := syscall.NsecToTimespec(int64(d))
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
 }
 
 // dead waits until no process of the witness of that name is left, its children included.

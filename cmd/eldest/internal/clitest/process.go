@@ -107,7 +107,7 @@ func (p *Process) Lines() iter.Seq[string] {
 		for {
 			line, ok := p.next()
 			if !ok {
-				time.Sleep(time.Millisecond)
+				time.Sleep(5 * time.Millisecond)
 			} else if line == "" || !yield(line) {
 				return
 			}
@@ -163,16 +163,17 @@ func (p *Process) Says(text string) {
 }
 
 // Eventually waits until a condition holds, for Patience, which is counted in steps: a pause of the
-// whole machine, as virtual ones have, counts as one step. A process that hangs ends with the stacks
+// whole machine, as virtual ones have, counts as one step. The steps grow: what takes long is not asked
+// for often. A process that hangs ends with the stacks
 // of its goroutines on stderr. The signal is SIGABRT, because "eldest run" handles SIGQUIT.
 func (p *Process) Eventually(holds func() bool, what string, args ...any) {
 	p.T.Helper()
-	const step = 2 * time.Millisecond
-	for range Patience / step {
+	for step, waited := 2*time.Millisecond, time.Duration(0); waited < Patience; step = min(step+step/8, 20*time.Millisecond) {
 		if holds() {
 			return
 		}
 		time.Sleep(step)
+		waited += step
 	}
 	_ = p.Process.Signal(syscall.SIGABRT)
 	select {

@@ -192,7 +192,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	// The loop sees the grace, and the time from a failed renewal to the end, because both are long.
-	const grace, ttl = 3 * time.Second, 5 * time.Second
+	const grace, ttl = 2 * time.Second, 4 * time.Second
 	s := serve(t, grace)
 	session, c := s.candidate(cli, "v", ttl)
 	_, err := c.Campaign(ctx)
@@ -214,6 +214,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 			break
 		}
 		require.NoError(t, ctx.Err())
+		time.Sleep(5 * time.Millisecond)
 	}
 	// On a busy machine there may be other states before these.
 	require.Equal(t, []string{"200 at-risk ok", "200 lost ok", "503 lost trouble"}, states[len(states)-3:])

@@ -39,9 +39,15 @@ type stage struct {
 // open starts a sandbox with the given participants, whose processes run this binary.
 func open(t *testing.T, ttl time.Duration, start ...feed.Kind) *stage {
 	t.Helper()
+	return openOf(t, 3, ttl, start...)
+}
+
+// openOf is open with a number of members: one is enough where nothing happens to them.
+func openOf(t *testing.T, members int, ttl time.Duration, start ...feed.Kind) *stage {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
-	cfg := Config{Members: 3, TTL: ttl, Start: append([]feed.Kind{}, start...), Executable: os.Args[0]}
+	cfg := Config{Members: members, TTL: ttl, Start: append([]feed.Kind{}, start...), Executable: os.Args[0]}
 	sandbox, err := Open(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sandbox.Close()) })
@@ -50,10 +56,17 @@ func open(t *testing.T, ttl time.Duration, start ...feed.Kind) *stage {
 	return s
 }
 
-// openQueue is open with participants that are queued in the order in which they are given, p1 first.
+// openQueue starts a sandbox of one member, with participants that are queued in the order in which they
+// are given, p1 first.
 func openQueue(t *testing.T, ttl time.Duration, kinds ...feed.Kind) *stage {
 	t.Helper()
-	s := open(t, ttl)
+	return openQueueOf(t, 1, ttl, kinds...)
+}
+
+// openQueueOf is openQueue with a number of members.
+func openQueueOf(t *testing.T, members int, ttl time.Duration, kinds ...feed.Kind) *stage {
+	t.Helper()
+	s := openOf(t, members, ttl)
 	var names []string
 	for i, kind := range kinds {
 		s.do(feed.Action{Do: feed.Add, Kind: kind})

@@ -227,7 +227,7 @@ func TestHold(t *testing.T) {
 // What an operator does to keys and leases, and to the cluster.
 func TestOperator(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest, feed.Eldest)
+	s := openQueueOf(t, 3, longTTL, feed.Eldest, feed.Eldest, feed.Eldest)
 	s.do(feed.Action{Do: feed.DeleteKey, On: "p1"})
 	s.queued("p2", "p3", "p1")
 	// It campaigns with the lease that does not exist once or twice, and then with another one.
@@ -399,7 +399,7 @@ func TestKilledMeanwhile(t *testing.T) {
 // keepers.
 func TestWithoutEtcd(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Keeper)
+	s := openQueueOf(t, 3, longTTL, feed.Keeper)
 	killed := func() (keeper int) {
 		keeper = s.Participant("p1").KeeperPid
 		for member := range 3 {
