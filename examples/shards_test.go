@@ -14,7 +14,7 @@ import (
 // no election ever has two leaders.
 func (s stage) shards(t *testing.T) {
 	t.Parallel()
-	const n = 1002 // divisible by two and by three
+	const n = 300 // divisible by two and by three
 	node := func(id string) *process {
 		return s.start(t, "shards", "--node", id, "--shards", strconv.Itoa(n), "--trail", "--endpoints", s.endpoints, "--ttl", "4s")
 	}

@@ -41,7 +41,7 @@ func TestIdleClientFollows(t *testing.T) {
 // after the interval.
 func TestAfterAFailure(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := endpoints.Three(t)
 	client := dial(t, clientv3.Config{Endpoints: c.Endpoints()[:1], AutoSyncInterval: 100 * etcdtest.Patience})
 	_, err := client.Get(etcdtest.ContextFor(t, time.Nanosecond), "k")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -52,7 +52,7 @@ func TestAfterAFailure(t *testing.T) {
 // without one nothing is sent before the interval has passed.
 func TestSessionsPayForIt(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := endpoints.Three(t)
 	var sent etcdtest.Recorder
 	cfg := clientv3.Config{Endpoints: c.Endpoints()[:1], AutoSyncInterval: time.Hour}
 	sent.Attach(&cfg)
@@ -84,7 +84,7 @@ func TestSessionsPayForIt(t *testing.T) {
 // TestDisabled: with a negative interval the endpoints stay the same, and nothing is sent.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := endpoints.Three(t)
 	var sent etcdtest.Recorder
 	cfg := clientv3.Config{Endpoints: c.Endpoints()[:1], AutoSyncInterval: -1}
 	sent.Attach(&cfg)
@@ -110,7 +110,7 @@ func TestClosedWithItsContext(t *testing.T) {
 // detector reports it if probes use the client itself.
 func TestProgramAndFollower(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := endpoints.Three(t)
 	client := dial(t, clientv3.Config{Endpoints: c.Endpoints(), AutoSyncInterval: time.Millisecond})
 	for i := range 3 {
 		one := c.Endpoints()[i : i+1]

@@ -54,7 +54,7 @@ func (s *stage) url(i int) string { return s.Member(i).Endpoint }
 // Fails when URLs are added without being asked.
 func TestWhichMembersAreAdded(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	foreign := etcdtest.Start(t, etcdtest.Config{})
 	for name, tc := range map[string]struct {
 		alter func(s *stage)
@@ -102,7 +102,7 @@ func TestWhichMembersAreAdded(t *testing.T) {
 // address that is written in another way is the same address.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	configured := []string{strings.TrimPrefix(c.Member(0).Endpoint, "http://")}
 	s := on(t, c, configured[0], strings.Replace(c.Member(1).Endpoint, "127.0.0.1", "localhost", 1))
 	s.set.update(read(s.resp))
@@ -115,7 +115,7 @@ func TestOtherNames(t *testing.T) {
 // not, whatever the list has.
 func TestMembersLeave(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, c.Member(0).Endpoint, "127.0.0.1:1")
 	configured := slices.Clone(s.set.configured)
 	s.set.update(read(s.resp))
@@ -142,7 +142,7 @@ func TestMembersLeave(t *testing.T) {
 // TestEndpointsOfTheProgram: what the program sets is kept as if it were configured.
 func TestEndpointsOfTheProgram(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, c.Member(0).Endpoint)
 	s.set.update(read(s.resp))
 	s.client.SetEndpoints("127.0.0.1:1", s.url(1))
@@ -154,7 +154,7 @@ func TestEndpointsOfTheProgram(t *testing.T) {
 // TestNoEndpointAnswers: a URL is not used while nothing shows that the client's own endpoints answer.
 func TestNoEndpointAnswers(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, c.Member(0).Endpoint)
 	nowhere := []string{etcdtest.Nowhere(t)}
 	s.client.SetEndpoints(nowhere...)
@@ -170,7 +170,7 @@ func TestNoEndpointAnswers(t *testing.T) {
 // Fails with a crash in etcd's client if probes use the client itself.
 func TestSyncWithoutURLs(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, c.Endpoints()...)
 	s.client.SetEndpoints()
 	require.Empty(t, s.client.Endpoints())
@@ -218,7 +218,7 @@ func balancer(t *testing.T, c *etcdtest.Cluster) (address string) {
 // Fails if a member is forgotten that the balancer has answered as.
 func TestBalancer(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, balancer(t, c))
 	for _, m := range s.resp.Members {
 		m.ClientURLs = []string{"https://127.0.0.1:1"} // not asked, and so the test is quick
@@ -242,13 +242,14 @@ func TestBalancer(t *testing.T) {
 // TestFewProbes: a member that cannot be reached is asked again after a pause, which grows.
 func TestFewProbes(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := Three(t)
 	s := on(t, c, c.Member(0).Endpoint)
 	s.member(1).ClientURLs = []string{"http://127.0.0.1:1"}
 	s.set.update(read(s.resp))
 	require.Empty(t, s.set.missing(read(s.resp)))
 	id := s.member(1).ID
 	require.Equal(t, 6*time.Second, s.set.failed[id].pause)
+	s.member(1).ClientURLs = []string{"https://127.0.0.1:1"} // not asked, and so the test is quick
 	for last, next := range map[time.Duration]time.Duration{6 * time.Second: 12 * time.Second, 9 * time.Minute: 10 * time.Minute} {
 		s.set.failed[id] = retry{time.Now(), last}
 		s.set.update(read(s.resp))

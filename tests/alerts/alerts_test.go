@@ -69,11 +69,11 @@ func TestAgainstARealServer(t *testing.T) {
 		}
 	})
 
-	const slow = "20s" // a TTL that is long enough on a busy machine
-	var addresses []string
+	const slow = "20s"     // a TTL that is long enough on a busy machine
+	var all []*participant // they start at the same time
 	join := func(c *etcdtest.Cluster, ttl string, command ...string) *participant {
 		p := participate(t, c, ttl, command...)
-		addresses = append(addresses, p.address)
+		all = append(all, p)
 		return p
 	}
 	campaign := func(c *etcdtest.Cluster, election, ttl string) *participant {
@@ -96,6 +96,10 @@ func TestAgainstARealServer(t *testing.T) {
 	join(dark, slow, "campaign", "beats", "--heartbeat", "2s")
 	darkened := []*participant{join(dark, "10s", "service", "node", "dark", "n1"), join(dark, "10s", "service", "node", "dark", "n2")}
 
+	var addresses []string
+	for _, p := range all {
+		addresses = append(addresses, p.serves(t))
+	}
 	s := serve(t, addresses)
 	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })
 	s.eventually("all elections have their leaders", func() bool {

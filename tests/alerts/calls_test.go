@@ -27,12 +27,12 @@ func (p *participant) listens(t *testing.T) (address string) {
 		}
 		address = found[1]
 		return true
-	}, patience, 5*time.Millisecond, "it never said where it listens")
+	}, patience, 20*time.Millisecond, "it never said where it listens")
 	return address
 }
 
 // call calls each node until the test ends, with two callers that allow a second for each call, and
-// call again after a twentieth of one.
+// call again after a tenth of one.
 func call(t *testing.T, nodes ...*participant) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -51,7 +51,7 @@ func call(t *testing.T, nodes ...*participant) {
 					cancel()
 					select {
 					case <-ctx.Done():
-					case <-time.After(50 * time.Millisecond):
+					case <-time.After(100 * time.Millisecond):
 					}
 				}
 			})

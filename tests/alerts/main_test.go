@@ -61,19 +61,24 @@ var eldest = sync.OnceValues(func() (string, error) {
 // participant is an eldest process that can be scraped.
 type participant struct {
 	*etcdtest.Program
-	// address is its HTTP address, HOST:PORT.
+	// address is its HTTP address, HOST:PORT, once it serves.
 	address string
 }
 
 var serving = regexp.MustCompile(`serving http://([^/]+)/metrics`)
 
-// participate starts an eldest process and waits until it reports its HTTP address.
+// participate starts an eldest process; serves waits until it reports its HTTP address.
 func participate(t *testing.T, etcd *etcdtest.Cluster, ttl string, args ...string) *participant {
 	t.Helper()
 	path, err := eldest()
 	require.NoError(t, err)
 	args = append(args, "--ttl", ttl, "--http", "127.0.0.1:0", "--endpoints", strings.Join(etcd.Endpoints(), ","))
-	p := &participant{Program: etcdtest.Run(t, exec.Command(path, args...))}
+	return &participant{Program: etcdtest.Run(t, exec.Command(path, args...))}
+}
+
+// serves waits until the process reports its HTTP address, and returns it.
+func (p *participant) serves(t *testing.T) string {
+	t.Helper()
 	require.Eventually(t, func() bool {
 		found := serving.FindStringSubmatch(p.Said())
 		if found == nil {
@@ -81,6 +86,6 @@ func participate(t *testing.T, etcd *etcdtest.Cluster, ttl string, args ...strin
 		}
 		p.address = found[1]
 		return true
-	}, patience, 5*time.Millisecond, "it never said where it serves")
-	return p
+	}, patience, 20*time.Millisecond, "it never said where it serves")
+	return p.address
 }

@@ -186,9 +186,9 @@ var sessionRows = []behaviour{
 			// from the receipt of its reply. The TTL is long enough for renewals with such replies,
 			// and they are late enough to distinguish, on a busy machine, which of the two ends is
 			// first.
-			const late = 1700 * time.Millisecond
+			const late = 1500 * time.Millisecond
 			host := s.cluster.Host(s.T)
-			made := s.sessionOn(host.Client(s.T), seconds(16))
+			made := s.sessionOn(host.Client(s.T), seconds(12))
 			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			watch, stop := context.WithCancel(s.ctx)
@@ -197,7 +197,7 @@ var sessionRows = []behaviour{
 			<-gone
 			host.Delay(0, late)
 			defer host.Mend()
-			time.Sleep(9 * time.Second) // for renewals with such replies
+			time.Sleep(7 * time.Second) // for renewals with such replies
 			s.check(!isDone(made.Done()), "slow replies have ended it")
 			host.Cut()
 			_, ok := comes(gone, patience)

@@ -17,7 +17,8 @@
 //
 // Rows about the election loop run whole nodes (node_test.go), which keep every status that they
 // have ever published. The flag -outages is the list of durations for which etcd is unavailable in
-// row 26: 8s in daily runs, 10s,30s,2m in reference runs.
+// row 26: 8s in daily runs, 10s,30s,2m in reference runs. Rows 26 and 30 run a share of their cases;
+// the flag -all runs all of them.
 //
 // Where a process must be stopped or killed, the test binary starts itself again as a participant
 // (child_test.go) that reports over its standard output.

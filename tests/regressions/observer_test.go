@@ -55,7 +55,7 @@ func (v *viewer) leader(token eldest.Token) eldest.State {
 	return v.until(fmt.Sprintf("leader %d", token), func(s eldest.State) bool { return s.Leader.Token == token })
 }
 
-// Row 22: a reader that is slow, and 10,000 updates. In other implementations they pile up in a
+// Row 22: a reader that is slow, and 2,500 updates. In other implementations they pile up in a
 // buffer, or the reader blocks the others. In Eldest the newest value is delivered, and no value is
 // kept for a reader.
 //
@@ -63,7 +63,7 @@ func (v *viewer) leader(token eldest.Token) eldest.State {
 //
 // Not parallel: it measures the heap, which all tests share.
 func TestRegression22_SlowReader(t *testing.T) {
-	const updates, size = 10_000, 4096
+	const updates, size = 2_500, 4096
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,23 @@ const awayTTL = 4 * time.Second
 // outages is how long etcd is unavailable in row 26. The default is longer than the TTL; the
 // durations of the row itself are -outages=10s,30s,2m.
 var outages = flag.String("outages", "8s", "how long etcd is away, a list of durations")
+
+// every makes tests that run a share of their cases run all of them.
+var every = flag.Bool("all", false, "run all cases of all rows")
+
+// share returns the names of the cases that this run has: first, which are essential, and each other one
+// with a probability of a half.
+func share[C any](t *testing.T, cases map[string]C, first ...string) (names []string) {
+	t.Helper()
+	draw := etcdtest.Draw(t)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		if half := draw.IntN(2) == 0; half || *every || slices.Contains(first, name) {
+			names = append(names, name)
+		}
+	}
+	t.Logf("of %d cases: %q", len(cases), names)
+	return names
+}
 
 // away is a way to make these members of etcd unavailable.
 type away struct {
@@ -60,27 +79,30 @@ var halted = away{
 // Row 26. etcd is unavailable for longer than the TTL and comes back: all members or one, killed or
 // stopped. In other implementations no node leads afterwards, or two do, or the waiters have
 // dropped out of the queue without an error. In Eldest exactly one node leads afterwards and all
-// others are queued behind it; the outage of one member of three does not affect any node.
+// others are queued behind it; the outage of one member of three does not affect any node. A run has
+// a share of the cases, and -all runs all of them.
 //
 // Fails when a round that ends while etcd is unavailable is the last one, or when a node registers
 // behind the key of its own earlier round.
 func TestRegression26_EtcdAway(t *testing.T) {
 	t.Parallel()
+	cases := map[string]func(*testing.T, time.Duration){
+		"all killed":                       func(t *testing.T, d time.Duration) { allAway(t, killed, d, sameClient) },
+		"all killed, plain clients":        func(t *testing.T, d time.Duration) { allAway(t, killed, d, plainClient) },
+		"all killed, clients of a member":  func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfOne) },
+		"all killed, clients of one round": func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfARound) },
+		"all stopped":                      func(t *testing.T, d time.Duration) { allAway(t, halted, d, sameClient) },
+		"one killed":                       func(t *testing.T, d time.Duration) { oneAway(t, killed, d) },
+		"one stopped":                      func(t *testing.T, d time.Duration) { oneAway(t, halted, d) },
+	}
+	names := share(t, cases, "all killed")
 	for text := range strings.SplitSeq(*outages, ",") {
 		d, err := time.ParseDuration(text)
 		require.NoError(t, err)
-		for what, play := range map[string]func(*testing.T, time.Duration){
-			"all killed":                       func(t *testing.T, d time.Duration) { allAway(t, killed, d, sameClient) },
-			"all killed, plain clients":        func(t *testing.T, d time.Duration) { allAway(t, killed, d, plainClient) },
-			"all killed, clients of a member":  func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfOne) },
-			"all killed, clients of one round": func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfARound) },
-			"all stopped":                      func(t *testing.T, d time.Duration) { allAway(t, halted, d, sameClient) },
-			"one killed":                       func(t *testing.T, d time.Duration) { oneAway(t, killed, d) },
-			"one stopped":                      func(t *testing.T, d time.Duration) { oneAway(t, halted, d) },
-		} {
+		for _, what := range names {
 			t.Run(what+" for "+text, func(t *testing.T) {
 				t.Parallel()
-				play(t, d)
+				cases[what](t, d)
 			})
 		}
 	}

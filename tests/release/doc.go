@@ -18,10 +18,11 @@
 //   - Another program gets metrics and traces, and all packages build
 //     (TestRelease/observability).
 //   - .ci/release refuses to release an invalid state (TestRelease/refused), changes
-//     nothing in a dry run (TestRelease/dry_run), and never pushes.
+//     nothing in a dry run (TestRelease/dry_run, in every second run or with -all), and never pushes.
 //
 // # What it costs
 //
 // Everything is built with -trimpath, so that packages built in a new module cache are found in the
-// build cache the next time. No network is used for modules that are in the module cache.
+// build cache the next time. The new module cache has links to the modules of the usual one, except ours;
+// no network is used for them.
 package release

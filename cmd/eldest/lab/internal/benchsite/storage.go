@@ -13,8 +13,7 @@ const (
 	Disk   = "disk"
 )
 
-// memberSpace is the space that a member may need: a log that is allocated 64 MB at a time, two
-// such segments when it changes to the next one, and the store.
+// memberSpace is the space that a member may need: its log and the store.
 const memberSpace = 256 << 20
 
 // InMemory is the directory of Linux's usual file system in memory.

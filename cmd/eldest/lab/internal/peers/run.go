@@ -17,8 +17,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/peers/peer"
 )
 
-// enough is how much memory the data of all systems may need: etcd and ZooKeeper allocate their logs in
-// segments of 64 MB.
+// enough is how much memory the data of all systems may need: ZooKeeper and other versions of etcd allocate
+// their logs in segments of 64 MB.
 const enough = 6 << 30
 
 // run is a run that goes on.

@@ -1,0 +1,29 @@
+package etcdtest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Draw returns a source of random numbers for a test that runs a share of its cases. The environment
+// variable ELDEST_SEED repeats a run; each test of a run has its own numbers, so that the choices of
+// two tests do not depend on each other. A test that is run more than once draws other cases each time,
+// unless the variable is set.
+func Draw(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64N(1 << 32)
+	if text := os.Getenv("ELDEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ELDEST_SEED: %v", err)
+		}
+	}
+	t.Logf("ELDEST_SEED=%d", seed)
+	own := uint64(14695981039346656037) // FNV-1a of the name
+	for _, b := range []byte(t.Name()) {
+		own = (own ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, own))
+}
