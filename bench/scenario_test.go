@@ -294,43 +294,38 @@ func failovers(t *testing.T, scenario, name string, regimes ...string) measured 
 // heartbeats it does so before the leader's lease can expire. Eldest never has two leaders.
 //
 // Eldest, alone and with a keeper, fails over in every regime, and so does the shortest heartbeat below. Each other
-// contender does so in one that the seed chooses; with -bench.all, in all.
+// contender does so in one that the seed chooses; with ELDEST_ALL, in all.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	seed := drawn(t)
 	each(t, append(contender.Names(), contender.Kept), func(t *testing.T, name string) {
-		crashes(t, name, seed, name == contender.Eldest || name == contender.Kept)
+		crashes(t, name, name == contender.Eldest || name == contender.Kept)
 	})
 }
 
 // Beside each other, but beside no other test: on a machine that is so busy healthy leaders are suspended.
 func TestHeartbeatsUnderFaults(t *testing.T) {
-	seed := drawn(t)
 	t.Run("crash", func(t *testing.T) {
 		t.Parallel()
 		each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, func(t *testing.T, name string) {
-			crashes(t, name, seed, name == contender.Heartbeat500ms)
+			crashes(t, name, name == contender.Heartbeat500ms)
 		})
 	})
 	t.Run("suspensions", func(t *testing.T) {
 		t.Parallel()
-		names := []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}
-		if without := names[1:]; !*everyCase { // neither has heartbeats
-			names = []string{names[0], choose(seed, "suspensions", without...)}
-		}
-		each(t, names, testSuspensions)
+		without := etcdtest.Share(t, 1, contender.Eldest, contender.Concurrency) // neither has heartbeats
+		each(t, append(without, contender.Heartbeat500ms), testSuspensions)
 	})
 }
 
 // crashes makes a contender's leaders fail in all regimes, or in one that the seed chooses, in each on an etcd of its own:
 // a failover is a wait.
-func crashes(t *testing.T, name string, seed uint64, all bool) {
+func crashes(t *testing.T, name string, all bool) {
 	regimes := []string{"kill", "stop", "cut"}
 	if name == contender.Kept {
 		regimes = []string{"kill", "kill-keeper"}
 	}
-	if !all && !*everyCase {
-		regimes = []string{choose(seed, name, regimes...)}
+	if !all {
+		regimes = etcdtest.Share(t, 1, regimes...)
 	}
 	each(t, regimes, func(t *testing.T, regime string) { testCrash(t, name, regime) })
 }

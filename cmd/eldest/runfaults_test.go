@@ -3,15 +3,12 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -231,8 +228,6 @@ var faults = map[string]struct {
 // orderly is the exit code in the table for a run that was asked to end: 0 is cli.ExitLost there.
 const orderly = -2
 
-var allFaults = flag.Bool("faults.all", false, "TestRunIsDeadBeforeAnotherLeads tries all faults, and not a share of them")
-
 // essential are the faults that are always tried: one for each way in which a program dies in time. Its
 // keeper sees the end of eldest, and the deadline, that of heartbeats as well; eldest sees the end of the
 // keeper and of the program, the loss of the lease and that of the key; and it is asked to end. Mutants of
@@ -241,23 +236,13 @@ var essential = []string{
 	"eldest killed", "eldest stopped", "eldest stopped, with heartbeats", "keeper killed", "keeper stopped, then program killed", "cut off", "key deleted", "eldest told to end",
 }
 
-// tried returns the faults that are tried: the essential ones, and a third of the others, drawn with
-// ELDEST_SEED, or with a seed of its own if that is not set.
+// tried returns the faults that are tried: the essential ones, and a third of the others.
 func tried(t *testing.T) []string {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(faults))
-	if *allFaults {
-		return names
-	}
 	require.Subset(t, names, essential)
-	seed, err := strconv.ParseUint(os.Getenv("ELDEST_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("ELDEST_SEED=%d", seed)
 	others := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(essential, name) })
-	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	return append(others[:(len(others)+2)/3], essential...)
+	return append(etcdtest.Share(t, (len(others)+2)/3, others...), essential...)
 }
 
 // TestRunIsDeadBeforeAnotherLeads is the guarantee of "eldest run", fault by fault: no sign of life

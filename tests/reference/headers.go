@@ -116,7 +116,7 @@ tests must detect.
 ` + "```sh not-run=\"tests\"" + `
 go test ./tests/regressions -count=1                       # the tests of this package
 go test ./tests/regressions -count=1 -run Regression13 -v  # one row
-go test ./tests/regressions -run Regression26 -args -all -outages 10s,30s,2m
+ELDEST_ALL=1 go test ./tests/regressions -run Regression26 -args -outages 10s,30s,2m
 go run ./tests/mutants -run 13-no-guard                    # would the test notice?
 ` + "```" + `
 

@@ -27,21 +27,13 @@ const awayTTL = 4 * time.Second
 // durations of the row itself are -outages=10s,30s,2m.
 var outages = flag.String("outages", "8s", "how long etcd is away, a list of durations")
 
-// every makes tests that run a share of their cases run all of them.
-var every = flag.Bool("all", false, "run all cases of all rows")
-
-// share returns the names of the cases that this run has: first, which are essential, and each other one
-// with a probability of a half.
-func share[C any](t *testing.T, cases map[string]C, first ...string) (names []string) {
+// share returns the names of the cases that this run has: first, which are essential, and half of the others.
+func share[C any](t *testing.T, cases map[string]C, first ...string) []string {
 	t.Helper()
-	draw := etcdtest.Draw(t)
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		if half := draw.IntN(2) == 0; half || *every || slices.Contains(first, name) {
-			names = append(names, name)
-		}
-	}
-	t.Logf("of %d cases: %q", len(cases), names)
-	return names
+	names := slices.Sorted(maps.Keys(cases))
+	require.Subset(t, names, first)
+	others := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(first, name) })
+	return append(etcdtest.Share(t, (len(others)+1)/2, others...), first...)
 }
 
 // away is a way to make these members of etcd unavailable.
@@ -95,7 +87,7 @@ func TestRegression26_EtcdAway(t *testing.T) {
 		"one killed":                       func(t *testing.T, d time.Duration) { oneAway(t, killed, d) },
 		"one stopped":                      func(t *testing.T, d time.Duration) { oneAway(t, halted, d) },
 	}
-	names := share(t, cases, "all killed")
+	names := share(t, cases, "all killed", "one stopped")
 	for text := range strings.SplitSeq(*outages, ",") {
 		d, err := time.ParseDuration(text)
 		require.NoError(t, err)

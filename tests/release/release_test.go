@@ -3,7 +3,6 @@ package release
 import (
 	"debug/buildinfo"
 	"encoding/json"
-	"flag"
 	"os"
 	"path"
 	"path/filepath"
@@ -98,9 +97,6 @@ func refused(t *testing.T, repo place) {
 	require.Equal(t, before, repo.state(t))
 }
 
-// all makes tests that run a share of their cases run all of them.
-var all = flag.Bool("all", false, "run all cases")
-
 // dryRun shows the release, and changes nothing.
 func dryRun(t *testing.T, repo place) {
 	t.Run("dry run", func(t *testing.T) {
@@ -116,7 +112,7 @@ func TestRelease(t *testing.T) {
 	repo, proxy := repository(t), t.TempDir()
 	t.Run("refused", func(t *testing.T) { refused(t, repo) })
 	// It does all that a release does, except the tags: a share of the runs has it.
-	if etcdtest.Draw(t).IntN(2) == 0 || *all {
+	if etcdtest.Draw(t).IntN(2) == 0 || etcdtest.All() {
 		dryRun(t, repo)
 	}
 	head, before := repo.run(t, "git", "rev-parse", "HEAD"), repo.run(t, "git", "status", "--porcelain", "--branch")

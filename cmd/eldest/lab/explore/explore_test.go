@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/explore"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,7 @@ func breaks(t *testing.T, search func() (explore.Result, error)) {
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	const walks = 1000
-	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Yields: 5, Ends: 3}, core.Step, clitest.Seed(t), walks)
+	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Yields: 5, Ends: 3}, core.Step, etcdtest.Draw(t).Uint64(), walks)
 	require.NoError(t, err)
 	require.Greater(t, r.Wins, walks)
 	t.Logf("%+v", r)

@@ -41,7 +41,7 @@
 //	go test ./cmd/eldest/lab/sim -sim.seed=17                        one seed
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -sim.seeds=10000 -timeout 0
 //	ELDEST_SIM_SEEDS=500 go test work                       in a run over all packages
-//	go test ./cmd/eldest/lab/sim -sim.all                            all seeds of the drop-in and of nodes, not a third
+//	ELDEST_ALL=1 go test ./cmd/eldest/lab/sim                        all seeds of the drop-in and of nodes, not a third
 //	go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -timeout 0 -v -sim.record=/var/tmp/record
 //
 // The last is the reference run: seeds of all styles, until there are a million tenures and a

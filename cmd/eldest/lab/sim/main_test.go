@@ -36,7 +36,6 @@ var (
 	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 100), "how many seeded scenarios to run")
 	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
 	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", -1), "the first of the seeds to run; -1: ELDEST_SEED, or else a random one, but 0 in a reference run")
-	all       = flag.Bool("sim.all", false, "all seeds of the drop-in and of nodes, and not a third of them")
 	styleName = flag.String("sim.style", string(ordinary), "the style of the scenarios: ordinary, dense or quiet")
 	implName  = flag.String("sim.impl", contender.Eldest, "whose election: eldest, elector, drop-in or concurrency")
 	procs     = flag.Int("sim.procs", runtime.NumCPU(), "how many processes run scenarios at once")

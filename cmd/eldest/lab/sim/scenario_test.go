@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 const (
@@ -45,7 +45,7 @@ func TestScenarios(t *testing.T) {
 	case *first < 0 && *recordDir != "":
 		*first = 0
 	case *first < 0:
-		*first = int(clitest.Seed(t) % 1e8)
+		*first = etcdtest.Draw(t).IntN(1e8)
 	}
 	switch {
 	case *out != "":
@@ -91,11 +91,11 @@ func TestScenarios(t *testing.T) {
 }
 
 // third returns a third of the first n seeds, which is drawn, for tests that run scenarios with other
-// elections. With -sim.all it returns all of them.
+// elections. With ELDEST_ALL it returns all of them.
 func third(t *testing.T, n uint64) (seeds []uint64) {
 	from, to := uint64(0), n
-	if !*all {
-		from = clitest.Seed(t) % 3 * (n / 3)
+	if !etcdtest.All() {
+		from = etcdtest.Draw(t).Uint64N(3) * (n / 3)
 		to = from + n/3
 	}
 	for i := from; i < to; i++ {
@@ -129,7 +129,7 @@ func TestScenariosOfTheDropIn(t *testing.T) {
 // others follow it, two nodes never lead at once, and lead functions never overlap.
 func TestScenariosOfNodes(t *testing.T) {
 	seeds, each := third(t, 99), 2 // of the rarest kind a third has five
-	if *all {
+	if etcdtest.All() {
 		each = 20
 	}
 	total := clean(t, nodes{}, seeds)

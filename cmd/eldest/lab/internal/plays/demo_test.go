@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // unhurried is a TTL half of which, the bound on a hand-over that waits for no lease, is long for a
@@ -30,7 +31,7 @@ type output struct {
 // once, with its output in one of the forms.
 func TestService(t *testing.T) {
 	var running []*performance
-	forms := share(t, 1, output{"service --seed 7 --ttl " + unhurried, serviceForPeople}, output{"service --seed 1 --rounds 1 --json --ttl " + unhurried, serviceForPrograms})
+	forms := etcdtest.Share(t, 1, output{"service --seed 7 --ttl " + unhurried, serviceForPeople}, output{"service --seed 1 --rounds 1 --json --ttl " + unhurried, serviceForPrograms})
 	for _, form := range forms {
 		running = append(running, perform(t, strings.Fields(form.line)...))
 	}
@@ -43,7 +44,7 @@ func TestService(t *testing.T) {
 // The same with the demo.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for _, form := range share(t, 1, output{"demo --members 1 --candidates 3 --ttl 4s", demoForPeople}, output{"demo --json --ttl 4s", demoForPrograms}) {
+	for _, form := range etcdtest.Share(t, 1, output{"demo --members 1 --candidates 3 --ttl 4s", demoForPeople}, output{"demo --json --ttl 4s", demoForPrograms}) {
 		form.check(t, perform(t, strings.Fields(form.line)...))
 	}
 }
@@ -205,7 +206,7 @@ func TestADemoThatIsEndedLeavesNothing(t *testing.T) {
 		{"service --ttl 8s", "kill", 2, syscall.SIGINT, 130},
 		{"demo --ttl 8s --members 1", "kill", 4, syscall.SIGKILL, -1},
 	}
-	for _, c := range append(always, share(t, 4, []ending{
+	for _, c := range append(always, etcdtest.Share(t, 4, []ending{
 		{"demo --ttl 8s", "kill", 4, syscall.SIGINT, 130},
 		{"demo --ttl 8s", "kill", 4, syscall.SIGTERM, 130},
 		{"demo --ttl 8s --members 1", "resign", 1, nobodyReads, 1},

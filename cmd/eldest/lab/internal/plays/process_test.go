@@ -3,9 +3,6 @@ package plays_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
-	"hash/fnv"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,21 +26,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(cleanup))
-}
-
-var all = flag.Bool("plays.all", false, "run all cases, and not a share of them")
-
-// share draws n of the cases: all of them would take a minute of processor time.
-func share[C any](t *testing.T, n int, cases ...C) []C {
-	t.Helper()
-	if *all {
-		return cases
-	}
-	test := fnv.New64a()
-	_, _ = test.Write([]byte(t.Name())) // a hash never fails
-	rng := rand.New(rand.NewPCG(clitest.Seed(t), test.Sum64()))
-	rng.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
-	return cases[:n]
 }
 
 // binary is the real command, built once.

@@ -3,6 +3,7 @@ package etcdtest
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -26,4 +27,20 @@ func Draw(t testing.TB) *rand.Rand {
 		own = (own ^ uint64(b)) * 1099511628211
 	}
 	return rand.New(rand.NewPCG(seed, own))
+}
+
+// All reports whether tests that run a share of their cases must run all of them: the environment variable
+// ELDEST_ALL is set.
+func All() bool { return os.Getenv("ELDEST_ALL") != "" }
+
+// Share draws n of a test's cases, so that many runs cover what is too expensive for one. With ELDEST_ALL
+// it returns all.
+func Share[C any](t testing.TB, n int, cases ...C) []C {
+	t.Helper()
+	if All() {
+		return cases
+	}
+	drawn := slices.Clone(cases)
+	Draw(t).Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
+	return drawn[:n]
 }
