@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -41,8 +42,10 @@ type request struct {
 // reply answers one request with a TTL or an error.
 type reply func(ctx context.Context) (ttl int64, err error)
 
-// newServer returns a server that grants and renews ten seconds, and revokes.
+// newServer returns a server that grants and renews ten seconds, and revokes. It is another etcd than the
+// one before, in which no lease has been revoked.
 func newServer() *server {
+	past.Forget(int64(leaseID))
 	return &server{grant: []reply{ok(10)}, renew: []reply{ok(10)}, revoke: []reply{ok(0)}, begun: time.Now()}
 }
 
