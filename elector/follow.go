@@ -91,6 +91,9 @@ func (r *round) publish(s Status, over func() error, ahead int) {
 // itself would forward them in a circle.
 func (r *round) seen(state eldest.State) Status {
 	e := r.e
+	if state.Kind == eldest.Led {
+		r.newest = max(r.newest, state.Leader.Token)
+	}
 	nobody := func(err error) Status { return unknown(e.failed("follow", err)) }
 	switch {
 	case state.Kind == eldest.Unknown:

@@ -23,6 +23,8 @@ type round struct {
 	session   *lease.Session
 	candidate *election.Candidate
 	standby   *standby // nil without Config.Standby, and before the registration
+	// newest is the highest token of the leaders that this round has seen.
+	newest eldest.Token
 	// closing counts the goroutines that close observers or serve transfers. They wait for the
 	// user's hooks, which must delay neither the win nor the loss.
 	closing sync.WaitGroup
@@ -128,6 +130,11 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if err == nil {
 		l, err = r.candidate.Await(ctx)
 		stop() // before anything else is published: a leader follows no node
+		// A younger candidate led meanwhile, so this one's key was deleted after the read that proved its
+		// win, by hand for example, and it is still to receive that.
+		if err == nil && l.Token() < r.newest {
+			err = r.e.failed("run", fmt.Errorf("%w: key %q: a candidate with the later token %d led before", eldest.ErrDeposed, l.Key(), r.newest))
+		}
 	}
 	return l, r.standDown(ctx, err)
 }

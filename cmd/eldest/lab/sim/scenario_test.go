@@ -132,6 +132,9 @@ func TestScenariosOfNodes(t *testing.T) {
 	if etcdtest.All() {
 		each = 20
 	}
+	// In one of about ten runs of this seed a candidate wins after its lease was revoked by hand and another
+	// leader was seen.
+	clean(t, nodes{}, slices.Repeat([]uint64{777211}, 2*each))
 	total := clean(t, nodes{}, seeds)
 	require.GreaterOrEqual(t, total.Tenures, least(len(seeds)), "INVALID: too few tenures")
 	for _, what := range []string{
