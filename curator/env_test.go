@@ -21,7 +21,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-func TestMain(m *testing.M) { etcdtest.Main(m) }
+func TestMain(m *testing.M) {
+	etcdtest.Parallel(12)
+	etcdtest.Main(m)
+}
 
 // node is a curator with a caller's connection. The test sets its route directly: it is in no
 // election, unless it was made by run.

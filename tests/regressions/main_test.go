@@ -13,6 +13,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// The tests mostly wait for outages and leases of seconds.
-	etcdtest.Parallel(16)
+	etcdtest.Parallel(24)
 	etcdtest.Main(m)
 }
