@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	// Most of the tests wait for leases and use no processor meanwhile.
-	etcdtest.Parallel(16)
+	etcdtest.Parallel(24)
 	etcdtest.Main(m)
 }
 

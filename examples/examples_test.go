@@ -21,12 +21,12 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// The examples are built as a reader builds them, and do what their comments promise.
+// The examples are built as a reader builds them, and do what their comments promise. The tests of the command shards
+// are in TestShards: they take longer, and need no other program.
 func TestExamples(t *testing.T) {
-	etcd := etcdtest.Start(t, etcdtest.Config{})
-	s := stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t)}
+	t.Parallel()
+	s := newStage(t, "elector", "curator", "client")
 	t.Run("elector", s.elector)
-	t.Run("shards", s.shards)
 	t.Run("service, asked of etcd", func(t *testing.T) {
 		t.Parallel()
 		s.service(t, "plain", insecure.NewCredentials(), nil, func([]string) []string { return []string{"--endpoints", s.endpoints} })
@@ -45,7 +45,6 @@ func TestExamples(t *testing.T) {
 	})
 	t.Run("bad flags", func(t *testing.T) {
 		s.start(t, "elector").ends(1)
-		s.start(t, "shards").ends(1)
 		s.start(t, "curator").ends(1)
 		s.start(t, "curator", "--node", "n1", "--cert", "x").ends(1)
 		s.start(t, "client", "--nodes", ",").ends(1)
@@ -56,6 +55,13 @@ type stage struct {
 	etcd      *etcdtest.Cluster
 	endpoints string
 	programs  string
+}
+
+// newStage starts an etcd, and builds programs.
+func newStage(t *testing.T, programs ...string) stage {
+	t.Helper()
+	etcd := etcdtest.Start(t, etcdtest.Config{})
+	return stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t, programs...)}
 }
 
 // elector: one of two nodes counts; the other one continues the count, and each number is written

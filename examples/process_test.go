@@ -18,9 +18,9 @@ import (
 // patience bounds every wait of these tests.
 const patience = time.Minute
 
-// build copies the programs into a module of their own, outside of the repository, and
+// build copies programs into a module of their own, outside of the repository, and
 // builds them there, as a reader would. It returns the directory with the binaries.
-func build(t *testing.T) string {
+func build(t *testing.T, programs ...string) string {
 	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func build(t *testing.T) string {
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(module, "go.sum"), sum, 0o600))
-	for _, program := range []string{"elector", "curator", "client", "shards"} {
+	for _, program := range programs {
 		require.NoError(t, os.CopyFS(filepath.Join(module, program), os.DirFS(program)))
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-ldflags=-w", "-o", bin+string(filepath.Separator), "./...")

@@ -28,14 +28,14 @@ func Example() {
 		}
 		return nil
 	}
-	pulse := lease.NewLiveness(3 * time.Second)
+	pulse := lease.NewLiveness(1500 * time.Millisecond)
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	checking, end := context.WithCancel(ctx)
 	defer end()
 	checks.Go(func() { liveness.While(checking, pulse, 20*time.Millisecond, ping) })
 
-	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: 6 * time.Second, Liveness: pulse})
+	session, closeSession := stage.Open(ctx, client, lease.Options{TTL: 3 * time.Second, Liveness: pulse})
 	defer closeSession()
 	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
 	defer leave()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,8 +75,8 @@ func again(t *testing.T, o peers.Options, report *peers.Report) {
 }
 
 // One round of each scenario: each metric of each system has a sample, or the report has the reason. The systems are
-// Eldest and two that the seed chooses; with ELDEST_ALL, all. One of them has a run of its own: scenarios that have one
-// turn at a time then overlap with those of the others.
+// Eldest and two that the seed chooses; with ELDEST_ALL, all. There are three runs: scenarios that have one turn at a
+// time overlap with those of the other runs.
 func TestRun(t *testing.T) {
 	const always, slow = "eldest", "nats"
 	require.Subset(t, peer.Names, []string{always, slow})
@@ -84,7 +85,8 @@ func TestRun(t *testing.T) {
 	slices.SortFunc(chosen, func(a, b string) int { // the servers of NATS need seconds to replace their leader
 		return cmp.Compare(strings.Count(a, slow), strings.Count(b, slow))
 	})
-	for _, names := range [][]string{chosen[:len(chosen)-1], chosen[len(chosen)-1:]} {
+	last := len(chosen) - 1
+	for _, names := range [][]string{chosen[last:], chosen[last-1 : last], chosen[:last-1]} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			t.Parallel()
 			o := options(t, names...)
@@ -179,8 +181,23 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// Whatever ends a run, nothing remains of it: no file, no process.
+// interruptedProcess is set in the process that TestInterrupted starts.
+const interruptedProcess = "ELDEST_PEERS_TEST_INTERRUPTED"
+
+// Whatever ends a run, nothing remains of it: no file, no process. The run has a process of its own, so that the
+// processes of other tests are not its children.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(interruptedProcess) == "" {
+		executable, err := os.Executable()
+		require.NoError(t, err)
+		cmd := exec.CommandContext(etcdtest.ContextFor(t, 2*time.Minute), executable, "-test.run=^TestInterrupted$", "-test.v")
+		cmd.Env = append(os.Environ(), interruptedProcess+"=1")
+		output, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", output)
+		require.Contains(t, string(output), "--- PASS: TestInterrupted")
+		return
+	}
 	o := options(t, "eldest", "raft")
 	o.Scenarios, o.Rounds = []string{peers.Handover}, 1000
 	ctx, cancel := context.WithCancel(t.Context())

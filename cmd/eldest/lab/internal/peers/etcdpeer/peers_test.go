@@ -29,15 +29,26 @@ func TestMain(m *testing.M) {
 	peertest.Main(m, nil)
 }
 
+var suite = peertest.Suite{
+	Setting: peer.Defaults, Cut: peer.Shortest, Version: `^etcd 3\.\d+\.\d+`, Nodes: 3, Written: 1, Many: 20,
+}
+
+// Its servers are those of all systems.
+func TestStoreLeader(t *testing.T) {
+	t.Parallel()
+	s := suite
+	s.System = etcdpeer.Eldest()
+	s.StoreLeader(t, peertest.Start(t, s.System, s.Setting))
+}
+
 // The systems have the same servers.
 func TestSystems(t *testing.T) {
-	servers := peertest.Start(t, etcdpeer.Eldest(), peer.Defaults)
-	suite := peertest.Suite{
-		Setting: peer.Defaults, Cut: peer.Shortest, Version: `^etcd 3\.\d+\.\d+`, Nodes: 3, Written: 1, Many: 20,
-	}
+	t.Parallel()
+	servers, suite := peertest.Start(t, etcdpeer.Eldest(), peer.Defaults), suite
 	t.Run("elections", func(t *testing.T) {
 		for _, suite.System = range []peer.System{etcdpeer.ClientGo(), etcdpeer.Concurrency(), etcdpeer.Eldest()} {
 			s := suite
+			s.Rare = s.System.Name == "client-go"
 			t.Run(s.System.Name, func(t *testing.T) {
 				t.Parallel()
 				further := map[string]func(*testing.T, *peer.Servers){}

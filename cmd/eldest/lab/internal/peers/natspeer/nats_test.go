@@ -1,7 +1,6 @@
 package natspeer_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -22,7 +21,8 @@ func TestNATS(t *testing.T) {
 		System: natspeer.System(), Setting: peer.Shortest, Cut: peer.Shortest,
 		Version: `^NATS \d+\.\d+`, Nodes: 3, Written: 1, Many: 20,
 	}
-	s.Run(t, map[string]func(*testing.T, *peer.Servers){
+	servers := peertest.Start(t, s.System, s.Setting)
+	s.Elections(t, servers, map[string]func(*testing.T, *peer.Servers){
 		// Entries and updates do not disturb each other. On a busy machine an update may take too long.
 		"updates": func(t *testing.T, servers *peer.Servers) {
 			etcdtest.Eventually(t, func() bool {
@@ -41,14 +41,15 @@ func TestNATS(t *testing.T) {
 			}, "a leader that appends leads on")
 		},
 	})
+	s.Servers(t, servers)
 }
 
-// With the default settings, whose updates are rare.
+// With the default settings, whose updates are rare, the leader leads on when the bucket's own leader is killed.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	servers := peertest.Start(t, natspeer.System(), peer.Defaults)
 	t.Run("lost races", func(t *testing.T) { lostRaces(t, servers) })
-	t.Run("the bucket's leader is killed", func(t *testing.T) { killLeader(t, servers) })
+	peertest.Suite{System: natspeer.System(), Setting: peer.Defaults, Survives: true}.StoreLeader(t, servers)
 }
 
 // Candidates that have lost a race win the next ones: each wins within 20 s of its predecessor's resignation, which is
@@ -72,20 +73,4 @@ func lostRaces(t *testing.T, servers *peer.Servers) {
 		require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 		tenure = etcdtest.Take(t, won, "a win")
 	}
-}
-
-// The leader leads on when the bucket's own leader is killed.
-func killLeader(t *testing.T, servers *peer.Servers) {
-	ctx := etcdtest.Context(t)
-	tenure := peertest.Participants(t, natspeer.System(), servers, peer.Defaults, 1)[0].Campaign("a").Win()
-	_, restart, err := servers.KillLeader(ctx)
-	require.NoError(t, err)
-	etcdtest.Eventually(t, func() bool {
-		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-		defer cancel()
-		return tenure.Append(short, "after") == nil
-	}, "an entry")
-	require.NoError(t, restart(ctx))
-	require.True(t, tenure.Holds())
-	require.NoError(t, tenure.Resign(ctx))
 }

@@ -33,6 +33,10 @@ type Suite struct {
 	Resigned int64
 	// Many is how many candidates of one client are queued behind a leader; 0 if a client has one only.
 	Many int
+	// Survives says that the leader leads on when the servers' own leader is killed.
+	Survives bool
+	// Rare says that observers read at intervals of seconds: the one of the hand-over starts when a candidate leads.
+	Rare bool
 }
 
 // Run tests the system, with further tests on the same servers.
@@ -40,6 +44,7 @@ func (s Suite) Run(t *testing.T, further map[string]func(t *testing.T, servers *
 	servers := Start(t, s.System, s.Setting)
 	s.Elections(t, servers, further)
 	s.Servers(t, servers)
+	s.StoreLeader(t, servers)
 }
 
 // Elections tests the system's clients.
@@ -61,13 +66,18 @@ func (s Suite) Elections(t *testing.T, servers *peer.Servers, further map[string
 	})
 }
 
-// Servers tests the servers. No other elections may be held meanwhile.
+// Servers tests the servers, while each of them runs. No other elections may be held meanwhile.
 func (s Suite) Servers(t *testing.T, servers *peer.Servers) {
 	require.Regexp(t, s.Version, servers.Version)
 	require.Equal(t, s.Nodes, servers.Nodes)
+	t.Run("writes", func(t *testing.T) { s.writes(t, servers) })
+}
+
+// StoreLeader kills the leader of the servers, if they have one. Only further calls of it may use these servers
+// meanwhile or afterwards.
+func (s Suite) StoreLeader(t *testing.T, servers *peer.Servers) {
 	_, lacks := s.System.Lacks["store-leader"]
 	require.Equal(t, lacks, servers.KillLeader == nil)
-	t.Run("writes", func(t *testing.T) { s.writes(t, servers) })
 	if !lacks {
 		t.Run("the store's leader is killed", func(t *testing.T) { s.killLeader(t, servers) })
 	}
@@ -105,8 +115,13 @@ func requireLog(t *testing.T, p *Participant, entries ...string) {
 func (s Suite) handOver(t *testing.T, servers *peer.Servers) {
 	ctx, p := etcdtest.Context(t), s.Participants(t, servers, 3)
 	var observed <-chan string
-	if s.System.Lacks["fanout"] == "" {
-		observed = p[2].Observe()
+	observe := func() {
+		if s.System.Lacks["fanout"] == "" {
+			observed = p[2].Observe()
+		}
+	}
+	if !s.Rare {
+		observe()
 	}
 	notified := func(id string) {
 		t.Helper()
@@ -120,6 +135,9 @@ func (s Suite) handOver(t *testing.T, servers *peer.Servers) {
 	case <-campaign.Queued:
 		require.Fail(t, "the only candidate was queued")
 	default:
+	}
+	if s.Rare {
+		observe()
 	}
 	notified("a")
 	second := p[1].Campaign("b").Wait()
@@ -232,7 +250,7 @@ func (s Suite) writes(t *testing.T, servers *peer.Servers) {
 }
 
 // When the servers' own leader is killed, another one leads them, and what was appended remains. The election's leader
-// may survive that or not.
+// may survive that or not, unless the suite says that it does.
 func (s Suite) killLeader(t *testing.T, servers *peer.Servers) {
 	ctx, p := etcdtest.Context(t), s.Participants(t, servers, 2)
 	leader := p[0].Campaign("a").Win()
@@ -252,4 +270,9 @@ func (s Suite) killLeader(t *testing.T, servers *peer.Servers) {
 	log, err := p[1].Log(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "before", log[0])
+	if s.Survives {
+		require.True(t, leader.Holds())
+		require.Contains(t, log, "after")
+		require.NoError(t, leader.Resign(ctx))
+	}
 }

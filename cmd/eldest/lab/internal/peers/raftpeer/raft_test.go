@@ -14,6 +14,7 @@ import (
 func TestMain(m *testing.M) { peertest.Main(m, raftpeer.Main) }
 
 func TestRaft(t *testing.T) {
+	t.Parallel()
 	s := peertest.Suite{
 		System: raftpeer.System(), Setting: peer.Defaults, Cut: peer.Defaults, Version: `^hashicorp/raft `, Nodes: 3, Written: 1,
 	}
@@ -28,6 +29,7 @@ func TestRaft(t *testing.T) {
 
 // A participant leads in the end when the leader ends, although the extra voter may win first.
 func TestLeaderEnds(t *testing.T) {
+	t.Parallel()
 	s := raftpeer.System()
 	servers := peertest.Start(t, s, peer.Shortest)
 	for range 3 {

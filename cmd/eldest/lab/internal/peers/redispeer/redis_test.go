@@ -15,6 +15,7 @@ import (
 func TestMain(m *testing.M) { peertest.Main(m, nil) }
 
 func TestRedis(t *testing.T) {
+	t.Parallel()
 	for nodes, system := range map[int]peer.System{1: redispeer.Single(), 3: redispeer.Redlock()} {
 		t.Run(system.Name, func(t *testing.T) {
 			t.Parallel()
