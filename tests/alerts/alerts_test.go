@@ -61,7 +61,8 @@ var underneath = map[string][]struct {
 func TestAgainstARealServer(t *testing.T) {
 	t.Parallel()
 	tool(t, "prometheus")
-	etcd, dark := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
+	built := etcdtest.Go(func() error { return etcdtest.Err(eldest()) }) // while the server starts
+	etcd, other, dark := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
 	require.NoError(t, etcdtest.Err(etcd.Client(t).Put(t.Context(), "foreign/no-candidate", "x")))
 	t.Cleanup(func() {
 		if path, err := eldest(); err == nil {
@@ -69,7 +70,11 @@ func TestAgainstARealServer(t *testing.T) {
 		}
 	})
 
+	s := serve(t)
+	require.NoError(t, <-built)
+
 	const slow = "20s"     // a TTL that is long enough on a busy machine
+	const expires = "6s"   // a TTL that is long enough for scrapes to see the lease expire
 	var all []*participant // they start at the same time
 	join := func(c *etcdtest.Cluster, ttl string, command ...string) *participant {
 		p := participate(t, c, ttl, command...)
@@ -91,16 +96,15 @@ func TestAgainstARealServer(t *testing.T) {
 	campaign(etcd, "alone", slow)
 	gone := campaign(etcd, "gone", slow)
 	campaign(etcd, "split", slow)
-	// Long enough that scrapes see the lease expire.
-	campaign(dark, "split", "10s")
-	join(dark, slow, "campaign", "beats", "--heartbeat", "2s")
-	darkened := []*participant{join(dark, "10s", "service", "node", "dark", "n1"), join(dark, "10s", "service", "node", "dark", "n2")}
+	campaign(other, "split", expires)
+	join(other, slow, "campaign", "beats", "--heartbeat", "2s")
+	darkened := []*participant{join(dark, expires, "service", "node", "dark", "n1"), join(dark, expires, "service", "node", "dark", "n2")}
 
 	var addresses []string
 	for _, p := range all {
 		addresses = append(addresses, p.serves(t))
 	}
-	s := serve(t, addresses)
+	s.scrape(addresses)
 	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })
 	s.eventually("all elections have their leaders", func() bool {
 		leaders := make(map[string]float64)
@@ -112,34 +116,41 @@ func TestAgainstARealServer(t *testing.T) {
 
 	call(t, shop...)
 	call(t, darkened...)
-	gone.Signal(syscall.SIGTERM)
-	gone.End()
-	depose(s, etcd.Client(t), "EldestFlapping", "flap")
-	s.fires("EldestLeadershipLost", "flap") // since a key was removed
-	s.fires("EldestSeveralLeaders", "split")
-	s.fires("EldestForeignKeys", "foreign")
-	s.fires("EldestNobodyThere", "gone")
-	checkDashboard(t, s)
-	checkUnderneath(t, s)
-	s.over("EldestNoLeader", "flap", "dark")
-	s.over("EldestServiceRefuses", "dark")
-	s.over("EldestServiceCallsWait", "dark")
-
-	require.NoError(t, dark.Member(0).Stop())
-	s.fires("EldestSlackBelowAThird", "dark")
-	s.fires("EldestSuspended", "beats")
-	s.fires("EldestNoLeader", "dark")
-	s.fires("EldestLeadershipLost", "dark")
-	s.fires("EldestServiceCallsWait", "dark")
-	s.fires("EldestServiceRefuses", "dark")
-	s.over("EldestSeveralLeaders", "split") // the leader at the stopped etcd has lost its lease
-	require.NoError(t, dark.Member(0).Cont())
-	s.over("EldestNoLeader", "dark")
-	s.over("EldestSlackBelowAThird", "dark")
-	s.over("EldestServiceCallsWait", "dark")
-	s.over("EldestServiceRefuses", "dark")
-	s.over("EldestFlapping", "flap")
-	s.fires("EldestNoSuccessor", "alone")
+	beside(s, map[string]func(s *server){
+		"a service whose etcd is stopped": func(s *server) {
+			s.over("EldestNoLeader", "dark")
+			s.over("EldestServiceRefuses", "dark")
+			s.over("EldestServiceCallsWait", "dark")
+			require.NoError(s.t, dark.Member(0).Stop())
+			s.fires("EldestSlackBelowAThird", "dark")
+			s.fires("EldestNoLeader", "dark")
+			s.fires("EldestLeadershipLost", "dark")
+			s.fires("EldestServiceCallsWait", "dark")
+			s.fires("EldestServiceRefuses", "dark")
+			require.NoError(s.t, dark.Member(0).Cont())
+			s.over("EldestNoLeader", "dark")
+			s.over("EldestSlackBelowAThird", "dark")
+			s.over("EldestServiceCallsWait", "dark")
+			s.over("EldestServiceRefuses", "dark")
+		},
+		"other faults": func(s *server) {
+			gone.Signal(syscall.SIGTERM)
+			gone.End()
+			depose(s, etcd.Client(s.t), "EldestFlapping", "flap")
+			s.fires("EldestLeadershipLost", "flap") // since a key was removed
+			s.fires("EldestSeveralLeaders", "split")
+			s.fires("EldestForeignKeys", "foreign")
+			s.fires("EldestNobodyThere", "gone")
+			checkDashboard(s.t, s)
+			checkUnderneath(s.t, s)
+			s.over("EldestNoLeader", "flap")
+			require.NoError(s.t, other.Member(0).Stop())
+			s.fires("EldestSuspended", "beats")
+			s.over("EldestSeveralLeaders", "split") // the leader at the stopped etcd has lost its lease
+			s.over("EldestFlapping", "flap")
+			s.fires("EldestNoSuccessor", "alone")
+		},
+	})
 	require.Empty(t, s.firing("EldestHooksDropped"))
 
 	var quiet []sample
@@ -149,6 +160,20 @@ func TestAgainstARealServer(t *testing.T) {
 		}
 	}
 	require.Empty(t, quiet, "alerts where nothing happened")
+}
+
+// beside runs scenarios at the same time, and returns when all of them have ended.
+func beside(s *server, scenarios map[string]func(s *server)) {
+	s.t.Run("scenarios", func(t *testing.T) {
+		for name, scenario := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				own := *s
+				own.t = t
+				scenario(&own)
+			})
+		}
+	})
 }
 
 // depose removes the leader's key by hand, repeatedly, as soon as the server has scraped the next

@@ -7,9 +7,10 @@
 //
 // # Sixty times faster
 //
-// The rules are those of alerts.yaml with one change, made by the test: a minute is a second. The
-// server scrapes and evaluates four times a second, as it would every 15 s. So a scenario of half
-// an hour takes half a minute; the rules are otherwise the same.
+// The rules are those of alerts.yaml with two changes, made by the test: a minute is a second, and a
+// "for" of a quarter of an hour is ten seconds. The server scrapes and evaluates four times a second,
+// as it would every 15 s. So a scenario of a quarter of an hour takes a quarter of a minute; the rules
+// are otherwise the same. promtool tests the "for" of each rule as it is.
 //
 // # The scenarios
 //
@@ -19,7 +20,8 @@
 //	foreign  a key that is not a candidate's
 //	alone    one candidate
 //	gone     one candidate, which is ended
-//	split    one candidate each at two etcds: two leaders
+//	split    one candidate each at two etcds, one of which is stopped later: two leaders
+//	beats    one candidate with heartbeats, at the etcd that is stopped
 //	dark     two nodes that are called, whose etcd is stopped and resumed
 //
 // Three alerts need events that a test cannot cause in real processes: hooks that block, watches

@@ -66,6 +66,7 @@ func TestReachIsFound(t *testing.T) {
 // A block that does not end is killed, and so are the processes that a block leaves in the
 // background.
 func TestBlocksAreEnded(t *testing.T) {
+	t.Parallel()
 	r, err := tree()
 	require.NoError(t, err)
 	s := Stage{Tmp: t.TempDir(), Bin: bin}

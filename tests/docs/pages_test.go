@@ -54,6 +54,7 @@ func all(m *testing.M) (code int) {
 	if err == nil {
 		defer func() { _ = os.RemoveAll(dir) }() // an error does not matter: the directory is temporary
 		bin = dir
+		etcdtest.Parallel(8) // pages that are run mostly wait
 		if code = m.Run(); code != 0 {
 			return code
 		}
@@ -68,11 +69,14 @@ func all(m *testing.M) (code int) {
 
 // Every page of the repository fulfils the requirements of docs/README.md.
 func TestPages(t *testing.T) {
+	t.Parallel()
+	built := etcdtest.Go(func() error { return etcdtest.Err(eldest()) }) // while the code is loaded
 	r, err := tree()
 	require.NoError(t, err)
 	require.Greater(t, len(r.Pages), 25, "the pages are not found")
 	code, err := code()
 	require.NoError(t, err)
+	require.NoError(t, <-built)
 	command, err := eldest()
 	require.NoError(t, err)
 	report(t, r.Reach())

@@ -10,6 +10,7 @@ import (
 
 // Pages, comments, messages and help contain none of the worst words.
 func TestWords(t *testing.T) {
+	t.Parallel()
 	r, err := tree()
 	require.NoError(t, err)
 	faults, err := r.Words()

@@ -3,6 +3,7 @@ package release
 import (
 	"debug/buildinfo"
 	"encoding/json"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -99,22 +100,25 @@ func refused(t *testing.T, repo place) {
 
 // dryRun shows the release, and changes nothing.
 func dryRun(t *testing.T, repo place) {
-	t.Run("dry run", func(t *testing.T) {
-		before := repo.state(t)
-		out := repo.run(t, ".ci/release", "--dry-run", version)
-		require.Contains(t, out, "-replace "+ours+" => ../..")
-		require.Contains(t, out, "git push --atomic origin "+version)
-		require.Equal(t, before, repo.state(t))
-	})
+	before := repo.state(t)
+	out := repo.run(t, ".ci/release", "--dry-run", version)
+	require.Contains(t, out, "-replace "+ours+" => ../..")
+	require.Contains(t, out, "git push --atomic origin "+version)
+	require.Equal(t, before, repo.state(t))
+}
+
+// copied returns a copy of a repository. Its origin is the same one.
+func (p place) copied(t *testing.T) place {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "copy")
+	p.run(t, "cp", "-R", p.dir, dir)
+	return place{dir, p.env}
 }
 
 func TestRelease(t *testing.T) {
 	repo, proxy := repository(t), t.TempDir()
 	t.Run("refused", func(t *testing.T) { refused(t, repo) })
-	// It does all that a release does, except the tags: a share of the runs has it.
-	if etcdtest.Draw(t).IntN(2) == 0 || etcdtest.All() {
-		dryRun(t, repo)
-	}
+	untagged := repo.copied(t)
 	head, before := repo.run(t, "git", "rev-parse", "HEAD"), repo.run(t, "git", "status", "--porcelain", "--branch")
 	out := repo.run(t, ".ci/release", "--proxy", proxy, version)
 	var tags []string
@@ -162,71 +166,105 @@ func TestRelease(t *testing.T) {
 	})
 
 	eldest := filepath.Join(bin, "eldest")
-	require.True(t, t.Run("command", func(t *testing.T) {
-		p := place{t.TempDir(), stranger}
-		p.run(t, "go", "install", ours+"/cmd/eldest@"+version)
-		released(t, eldest, "", "metrics")
-		require.Contains(t, p.run(t, eldest, "--version"), version+" (etcd v3.")
-	}))
+	source := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(source, []byte(gettingStarted(t, repo)), 0o600))
+	elector, start, observed := place{t.TempDir(), stranger}, place{t.TempDir(), stranger}, place{t.TempDir(), stranger}
+	beside(t, "built", map[string]func(t *testing.T){
+		"command": func(t *testing.T) {
+			p := place{t.TempDir(), stranger}
+			p.run(t, "go", "install", ours+"/cmd/eldest@"+version)
+			released(t, eldest, "", "metrics")
+			require.Contains(t, p.run(t, eldest, "--version"), version+" (etcd v3.")
+		},
+		"library": func(t *testing.T) {
+			elector.program(t, filepath.Join(repo.dir, "examples/elector/main.go"), "")
+			released(t, filepath.Join(elector.dir, "program"), "")
+			all := strings.Split(elector.run(t, "go", "list", "-m", "all"), "\n")
+			heavy := func(m string) bool { return strings.HasPrefix(m, ours) || strings.Contains(m, "etcd/server") }
+			require.Equal(t, ours+" "+version, strings.Join(slices.DeleteFunc(all, func(m string) bool { return !heavy(m) }), "\n"))
+		},
+		"getting started": func(t *testing.T) { start.program(t, source, "") },
+		"observability": func(t *testing.T) {
+			observed.program(t, "testdata/observed/main.go", "metrics", "traces")
+			released(t, filepath.Join(observed.dir, "program"), "", "metrics", "traces")
+			// All packages compile, also those that no program of the test imports. None is linked.
+			observed.run(t, "go", "list", "-export", "-f", "{{.Export}}", ours+"/...")
+		},
+		"tidy": func(t *testing.T) {
+			tagged := place{filepath.Join(t.TempDir(), "tagged"), stranger}
+			repo.run(t, "git", "worktree", "add", "-q", "--detach", tagged.dir, version)
+			for _, module := range modules {
+				place{filepath.Join(tagged.dir, module), append(slices.Clone(stranger), "GOFLAGS=-modcacherw")}.run(t, "go", "mod", "tidy", "-diff")
+			}
+		},
+		"dry run": func(t *testing.T) {
+			// It does all that a release does, except the tags: a share of the runs has it.
+			if etcdtest.Draw(t).IntN(4) == 0 || etcdtest.All() {
+				dryRun(t, untagged)
+			}
+		},
+	})
+
 	anywhere := place{t.TempDir(), nil}
 	etcd := anywhere.start(t, eldest, "etcd", "--json", "--data-dir", filepath.Join(anywhere.dir, "etcd"))
 	var cluster struct{ Endpoints []string }
 	require.NoError(t, json.Unmarshal([]byte(etcd.Line(".*endpoints.*")[0]), &cluster))
 	endpoint := cluster.Endpoints[0]
-
-	t.Run("library", func(t *testing.T) {
-		p := program(t, stranger, filepath.Join(repo.dir, "examples/elector/main.go"), "")
-		released(t, filepath.Join(p.dir, "program"), "")
-		all := strings.Split(p.run(t, "go", "list", "-m", "all"), "\n")
-		heavy := func(m string) bool { return strings.HasPrefix(m, ours) || strings.Contains(m, "etcd/server") }
-		require.Equal(t, ours+" "+version, strings.Join(slices.DeleteFunc(all, func(m string) bool { return !heavy(m) }), "\n"))
-
-		// The program leads, and then the command.
-		leader := p.start(t, "./program", "--node", "node-1", "--endpoints", endpoint)
-		leader.Line("node-1 leads with token")
-		successor := anywhere.start(t, eldest, "campaign", "counting", "node-2", "--endpoints", endpoint, "--json")
-		successor.Line(`"waiting"`)
-		interrupt(t, leader)
-		successor.Line(`"leader"`)
-		require.Contains(t, anywhere.run(t, eldest, "leader", "counting", "--endpoints", endpoint), "node-2")
-		interrupt(t, successor)
-	})
-	t.Run("getting started", func(t *testing.T) {
-		page, err := os.ReadFile(filepath.Join(repo.dir, "docs/getting-started.md"))
-		require.NoError(t, err)
-		_, source, found := strings.Cut(string(page), "\n```go\npackage main\n")
-		require.True(t, found, "the page has no program")
-		source, _, _ = strings.Cut(source, "\n```\n")
-		file := filepath.Join(t.TempDir(), "main.go")
-		require.NoError(t, os.WriteFile(file, []byte("package main\n"+source), 0o600))
-		p := program(t, append(slices.Clone(stranger), "ELDEST_ENDPOINTS="+endpoint), file, "")
-
-		first := p.start(t, "./program", "a")
-		first.Line("^leading with token")
-		second := p.start(t, "./program", "b")
-		require.Eventually(t, func() bool {
-			return strings.Contains(anywhere.run(t, eldest, "list", "hello", "--endpoints", endpoint), "node b")
-		}, time.Minute, 100*time.Millisecond)
-		interrupt(t, first)
-		first.Line("^no longer leading$")
-		second.Line("^leading with token")
-		interrupt(t, second)
-	})
-	t.Run("observability", func(t *testing.T) {
-		p := program(t, stranger, "testdata/observed/main.go", "metrics", "traces")
-		released(t, filepath.Join(p.dir, "program"), "", "metrics", "traces")
-		require.Equal(t, "the collector shows the token: true\nspan eldest.campaign\nspan eldest.tenure", p.run(t, "./program", endpoint))
-		// All packages compile, also those that no program of the test imports. None is linked.
-		p.run(t, "go", "list", "-export", "-f", "{{.Export}}", ours+"/...")
+	beside(t, "run", map[string]func(t *testing.T){
+		"elector": func(t *testing.T) {
+			// The program leads, and then the command.
+			leader := elector.start(t, "./program", "--node", "node-1", "--endpoints", endpoint)
+			leader.Line("node-1 leads with token")
+			successor := anywhere.start(t, eldest, "campaign", "counting", "node-2", "--endpoints", endpoint, "--json")
+			successor.Line(`"waiting"`)
+			interrupt(t, leader)
+			successor.Line(`"leader"`)
+			require.Contains(t, anywhere.run(t, eldest, "leader", "counting", "--endpoints", endpoint), "node-2")
+			interrupt(t, successor)
+		},
+		"started": func(t *testing.T) {
+			p := place{start.dir, append(slices.Clone(stranger), "ELDEST_ENDPOINTS="+endpoint)}
+			first := p.start(t, "./program", "a")
+			first.Line("^leading with token")
+			second := p.start(t, "./program", "b")
+			require.Eventually(t, func() bool {
+				return strings.Contains(anywhere.run(t, eldest, "list", "hello", "--endpoints", endpoint), "node b")
+			}, time.Minute, 100*time.Millisecond)
+			interrupt(t, first)
+			first.Line("^no longer leading$")
+			second.Line("^leading with token")
+			interrupt(t, second)
+		},
+		"observed": func(t *testing.T) {
+			require.Equal(t, "the collector shows the token: true\nspan eldest.campaign\nspan eldest.tenure", observed.run(t, "./program", endpoint))
+		},
 	})
 	interrupt(t, etcd)
-	t.Run("tidy", func(t *testing.T) {
-		tagged := place{filepath.Join(t.TempDir(), "tagged"), stranger}
-		repo.run(t, "git", "worktree", "add", "-q", "--detach", tagged.dir, version)
-		for _, module := range modules {
-			place{filepath.Join(tagged.dir, module), append(slices.Clone(stranger), "GOFLAGS=-modcacherw")}.run(t, "go", "mod", "tidy", "-diff")
+}
+
+// gettingStarted returns the program of the page for beginners.
+func gettingStarted(t *testing.T, repo place) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(repo.dir, "docs/getting-started.md"))
+	require.NoError(t, err)
+	_, source, found := strings.Cut(string(page), "\n```go\npackage main\n")
+	require.True(t, found, "the page has no program")
+	source, _, _ = strings.Cut(source, "\n```\n")
+	return "package main\n" + source
+}
+
+// beside runs tests at the same time, and starts them in the order of their names: the two that take
+// longest are first. All of them must pass.
+func beside(t *testing.T, name string, tests map[string]func(t *testing.T)) {
+	t.Helper()
+	require.True(t, t.Run(name, func(t *testing.T) {
+		for _, name := range slices.Sorted(maps.Keys(tests)) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tests[name](t)
+			})
 		}
-	})
+	}))
 }
 
 // others returns a module cache that has the modules of the usual one, except ours: its directories are
@@ -251,9 +289,8 @@ func others(t *testing.T, usual string) string {
 }
 
 // program makes a module of one file, gets our modules for it, and builds it.
-func program(t *testing.T, env []string, file string, needs ...string) place {
+func (p place) program(t *testing.T, file string, needs ...string) {
 	t.Helper()
-	p := place{t.TempDir(), env}
 	source, err := os.ReadFile(file)
 	require.NoError(t, err)
 	p.run(t, "go", "mod", "init", "example.com/program")
@@ -262,7 +299,6 @@ func program(t *testing.T, env []string, file string, needs ...string) place {
 		p.run(t, "go", "get", strings.TrimSuffix(ours+"/"+module, "/")+"@"+version)
 	}
 	p.run(t, "go", "build", "-o", "program", ".")
-	return p
 }
 
 // released requires that a binary was built from the release: it contains exactly these modules of

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -46,6 +47,59 @@ func (f *fortress) stand(value string) *guest {
 	}), refused}
 }
 
+// watcher is an observer of the election with a client, and so a token, of its own.
+type watcher struct {
+	t       *testing.T
+	client  *clientv3.Client
+	states  *observe.Subscription
+	refused *atomic.Int64 // how often its token was invalid
+}
+
+// watch starts an observer, which sends nothing either.
+func (f *fortress) watch() *watcher {
+	f.t.Helper()
+	w := &watcher{t: f.t, refused: new(atomic.Int64)}
+	w.client = f.client("watcher", "somebody", refusals(w.refused))
+	o, err := observe.New(observe.Config{Election: svc, KV: w.client, Watcher: w.client, Options: observe.Options{WatchCheck: -1}})
+	require.NoError(f.t, err)
+	f.t.Cleanup(o.Close)
+	w.states = o.Subscribe()
+	return w
+}
+
+// sees waits until the observer receives a leader with a value; there is always a leader.
+func (w *watcher) sees(value string) {
+	w.t.Helper()
+	for {
+		s, err := w.states.Next(etcdtest.Context(w.t))
+		require.NoError(w.t, err)
+		require.NotEqual(w.t, eldest.Nobody, s.Kind)
+		if s.Kind == eldest.Led && string(s.Leader.Value) == value {
+			return
+		}
+	}
+}
+
+// expired requires that etcd has refused a token of each of them.
+func expired(t *testing.T, refused map[string]*atomic.Int64) {
+	t.Helper()
+	for name, n := range refused {
+		require.Positive(t, n.Load(), "INVALID: the token of the %s never expired", name)
+	}
+}
+
+// left requires that the guests leave nothing but some keys.
+func (f *fortress) left(keys int, guests ...*guest) {
+	f.t.Helper()
+	for _, g := range guests {
+		require.NoError(f.t, g.Candidate.Close(etcdtest.Context(f.t)))
+		require.NoError(f.t, g.Session.Close(etcdtest.Context(f.t)))
+	}
+	left := f.contents()
+	require.Len(f.t, left.keys, keys)
+	require.Empty(f.t, left.leases)
+}
+
 // Row 25 of the regressions (etcd #17623). Tokens of both kinds expire while a leader leads, a
 // candidate waits and an observer watches: simple tokens, whose lifetime is extended while they are
 // used, of participants that send nothing; and signed ones, which always end. No participant is
@@ -53,11 +107,16 @@ func (f *fortress) stand(value string) *guest {
 func TestTokensExpireDuringAWait(t *testing.T) {
 	t.Parallel()
 	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
+		expire := func() { time.Sleep(kind.over) } // the fault itself
+		start := func(t *testing.T) *fortress {
 			t.Parallel()
 			f := newFortress(t, kind.tokens, kind.life)
 			f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 			f.user("watcher", on(svc, read))
+			return f
+		}
+		t.Run(name+"/queue", func(t *testing.T) {
+			f := start(t)
 			first, second, third := f.stand("first"), f.stand("second"), f.stand("third")
 			l := first.Lead(t)
 			wins := map[*guest]chan *election.Leadership{}
@@ -72,33 +131,10 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 					wins[g] <- l
 				}()
 			}
-			var refused atomic.Int64
-			watching := f.client("watcher", "somebody", refusals(&refused))
-			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, Options: observe.Options{WatchCheck: -1}})
-			require.NoError(t, err)
-			defer o.Close()
-			states := o.Subscribe()
-			sees := func(value string) {
-				t.Helper()
-				for {
-					s, err := states.Next(etcdtest.Context(t))
-					require.NoError(t, err)
-					require.NotEqual(t, eldest.Nobody, s.Kind)
-					if s.Kind == eldest.Led && string(s.Leader.Value) == value {
-						return
-					}
-				}
-			}
-			sees("first")
-			expire := func() { time.Sleep(kind.over) } // the fault itself
-
+			w := f.watch()
+			w.sees("first")
 			expire()
 			require.True(t, l.Holds(0))
-			require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
-			sees("news")
-			expire()
-			require.NoError(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "data", "1")), "a guarded write")
-			expire()
 			// A candidate in the middle leaves: the last one needs a new watch, on a stream that
 			// was opened with a token which has expired.
 			require.NoError(t, second.Candidate.Withdraw(etcdtest.Context(t)))
@@ -108,19 +144,26 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			require.NoError(t, l.Resign(etcdtest.Context(t)))
 			next := etcdtest.Take(t, wins[third], "the win")
 			require.Greater(t, next.Token(), l.Token())
-			sees("third")
-			require.NoError(t, etcdtest.Err(observe.LeaderOf(etcdtest.Context(t), watching, svc)))
-			for name, n := range map[string]*atomic.Int64{"leader": first.refused, "the next": third.refused, "observer": &refused} {
-				require.Positive(t, n.Load(), "INVALID: the token of the %s never expired", name)
-			}
+			w.sees("third")
+			require.NoError(t, etcdtest.Err(observe.LeaderOf(etcdtest.Context(t), w.client, svc)))
+			expired(t, map[string]*atomic.Int64{"leader": first.refused, "next": third.refused, "observer": w.refused})
+			f.left(0, first, second, third)
+		})
+		t.Run(name+"/leader", func(t *testing.T) {
+			f := start(t)
+			first := f.stand("first")
+			l := first.Lead(t)
+			w := f.watch()
+			w.sees("first")
 			expire()
-			for _, g := range []*guest{first, second, third} {
-				require.NoError(t, g.Candidate.Close(etcdtest.Context(t)))
-				require.NoError(t, g.Session.Close(etcdtest.Context(t)))
-			}
-			left := f.contents()
-			require.Len(t, left.keys, 1)
-			require.Empty(t, left.leases)
+			require.True(t, l.Holds(0))
+			require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
+			w.sees("news")
+			expire()
+			require.NoError(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "data", "1")), "a guarded write")
+			expire()
+			f.left(1, first)
+			expired(t, map[string]*atomic.Int64{"leader": first.refused})
 		})
 	}
 }
