@@ -42,7 +42,7 @@ func init() {
 
 func TestMain(m *testing.M) {
 	// The tests wait for leases, stopped processes and timeouts far more than they compute.
-	etcdtest.Parallel(16)
+	etcdtest.Parallel(20)
 	testscript.Main(clean{m}, map[string]func(){"eldest": main, "witness": func() {}})
 }
 

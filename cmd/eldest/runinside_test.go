@@ -100,7 +100,7 @@ func inside(ctx context.Context, t *testing.T, e *etcd, args ...string) *runner 
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.
 func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd := borrowed(t)
@@ -177,7 +177,7 @@ func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
 //
 // Fails when the program is started whatever time is left.
 func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd, won := borrowed(t), t.TempDir()+"/won"
@@ -200,7 +200,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 
 // A run that waits for a renewal is still notified of a loss.
 func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd, ran := borrowed(t), t.TempDir()+"/ran"
