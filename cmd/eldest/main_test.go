@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -18,6 +20,9 @@ const patience = clitest.Patience
 
 // object is a line of JSON.
 type object = clitest.Object
+
+// givesUp in the environment is job.GiveUp of a command and of its keeper.
+const givesUp = "ELDEST_TEST_GIVE_UP"
 
 // If this binary is called by the name of the command, it is the command: tests start real processes,
 // and scripts and programs find them by that name. They end with their parent. The keeper of "eldest
@@ -29,12 +34,15 @@ func init() {
 	if os.Getenv("ELDEST_KEEPER_OF") == "" && (len(os.Args) < 2 || os.Args[1] != "run-keeper") {
 		clitest.EndWithParent()
 	}
+	if limit, err := time.ParseDuration(os.Getenv(givesUp)); err == nil {
+		job.GiveUp = limit
+	}
 	main()
 }
 
 func TestMain(m *testing.M) {
 	// The tests wait for leases, stopped processes and timeouts far more than they compute.
-	etcdtest.Parallel(16)
+	etcdtest.Parallel(20)
 	testscript.Main(clean{m}, map[string]func(){"eldest": main, "witness": func() {}})
 }
 

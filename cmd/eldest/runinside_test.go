@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -99,7 +100,7 @@ func inside(ctx context.Context, t *testing.T, e *etcd, args ...string) *runner 
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.
 func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd := borrowed(t)
@@ -176,7 +177,7 @@ func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
 //
 // Fails when the program is started whatever time is left.
 func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd, won := borrowed(t), t.TempDir()+"/won"
@@ -199,7 +200,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 
 // A run that waits for a renewal is still notified of a loss.
 func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
-	if !alone(t) {
+	if !clitest.Alone(t) {
 		return
 	}
 	etcd, ran := borrowed(t), t.TempDir()+"/ran"
@@ -218,42 +219,73 @@ func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
 // Fails when renewals do not depend on the program's health, and when the run goes on leading.
 func TestRunRegression36StuckProgram(t *testing.T) {
 	t.Parallel()
+	eachTerm(t, func(t *testing.T, etcd *etcd, flags []string) {
+		dir := t.TempDir()
+		well, checked := filepath.Join(dir, "well"), filepath.Join(dir, "checked")
+		require.NoError(t, os.WriteFile(well, nil, 0o600))
+		check := "test -e " + well + " && kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN && touch " + checked
+		a := etcd.run(append(flags, "--health", check, "--health-every", "1s", "--", "witness", "A", stubborn, parent)...)
+		won := a.Told("leader")
+		b := etcd.run(append(flags, "--restart", "never", "--", "witness", "B")...)
+		b.Told("waiting")
+		etcd.lives("A-away")
+		a.Eventually(func() bool {
+			_, err := os.Stat(checked)
+			return err == nil
+		}, "INVALID: it was never well")
+		require.NotContains(t, a.Errors(), `"lost"`)
+
+		require.NoError(t, os.Remove(well))
+		require.NotEmpty(t, a.Told("unhealthy")["cause"])
+		next := b.Told("leader")
+		require.Greater(t, next["token"], won["token"])
+		etcd.inTurn("A", "B", timeOf(t, next))
+		require.NotContains(t, a.Errors(), `"resumed"`)
+		if !slices.Contains(flags, "--restart") {
+			a.Exits(cli.ExitLost)
+		}
+		require.Contains(t, a.Errors(), "the application was unresponsive")
+		require.True(t, etcd.told("A", syscall.SIGTERM))
+	})
+}
+
+// A program that is well leads on, longer than it would take to lose the lease. While another run waits
+// there is nobody that it could ask for health.
+func TestRunLeadsOnWhileItsProgramIsWell(t *testing.T) {
+	t.Parallel()
+	eachTerm(t, func(t *testing.T, etcd *etcd, flags []string) {
+		a := etcd.run(append(flags, "--health", "kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN", "--health-every", "1s", "--", "witness", "A", stubborn, parent)...)
+		a.Told("leader")
+		b := etcd.run(append(flags, "--restart", "never", "--health", "false", "--health-every", "1s", "--", "witness", "B")...)
+		b.Told("waiting")
+		etcd.livesFor("A-away", 8*time.Second)
+		require.NotContains(t, a.Errors(), `"lost"`)
+		for line := range strings.Lines(a.Errors()) {
+			if o := parse[object](t, line); o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails
+				require.Contains(t, o["cause"], "too long")
+			}
+		}
+		require.NotContains(t, b.Errors(), "unhealthy")
+	})
+}
+
+// A check of health that hangs is no success, and is killed.
+func TestRunTakesAHangingCheckForAFailure(t *testing.T) {
+	t.Parallel()
+	eachTerm(t, func(t *testing.T, etcd *etcd, flags []string) {
+		r := etcd.run(append(flags, "--restart", "never", "--health", "sleep 1000", "--health-every", "1s", "--", "witness", "A")...)
+		require.Contains(t, r.Told("unhealthy")["cause"], "too long")
+		r.Exits(cli.ExitLost)
+	})
+}
+
+// eachTerm runs a test with a lease, and with heartbeats; flags are those of a run, and its election.
+func eachTerm(t *testing.T, test func(t *testing.T, etcd *etcd, flags []string)) {
+	t.Helper()
 	for name, flags := range map[string]string{"lease": "svc --ttl 6s --grace 1s", "heartbeats": "svc --ttl 1h --heartbeat 4s --restart on-failure"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			etcd := borrowed(t)
-			well := filepath.Join(t.TempDir(), "well")
-			require.NoError(t, os.WriteFile(well, nil, 0o600))
-			check := "test -e " + well + " && kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN"
-			a := etcd.run(append(strings.Fields(flags), "--health", check, "--health-every", "1s", "--", "witness", "A", stubborn, parent)...)
-			won := a.Told("leader")
-			b := etcd.run(append(strings.Fields(flags), "--restart", "never", "--health", "sleep 1000", "--health-every", "1s", "--", "witness", "B")...)
-			b.Told("waiting")
-			// Longer than it takes to lose the lease: it is renewed while the program is well.
-			etcd.livesFor("A-away", 8*time.Second)
-			require.NotContains(t, a.Errors(), `"lost"`)
-			for line := range strings.Lines(a.Errors()) {
-				if o := parse[object](t, line); o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails
-					require.Contains(t, o["cause"], "too long")
-				}
-			}
-			require.NotContains(t, b.Errors(), "unhealthy", "while it waits there is nobody to ask")
-
-			require.NoError(t, os.Remove(well))
-			require.NotEmpty(t, a.Told("unhealthy")["cause"])
-			next := b.Told("leader")
-			require.Greater(t, next["token"], won["token"])
-			etcd.inTurn("A", "B", timeOf(t, next))
-			require.NotContains(t, a.Errors(), `"resumed"`)
-			if name == "lease" {
-				a.Exits(cli.ExitLost)
-			}
-			require.Contains(t, a.Errors(), "the application was unresponsive")
-			require.True(t, etcd.told("A", syscall.SIGTERM))
-
-			// A check that hangs is no success, and is killed.
-			require.Contains(t, b.Told("unhealthy")["cause"], "too long")
-			b.Exits(cli.ExitLost)
+			test(t, borrowed(t), slices.Clip(strings.Fields(flags)))
 		})
 	}
 }

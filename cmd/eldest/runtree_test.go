@@ -91,7 +91,8 @@ func (f forest) end() { require.NoError(f.t, os.WriteFile(f.file.Name()+".end", 
 // Fails when eldest searches for them without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	t.Parallel()
-	etcd := borrowed(t).changed(clitest.In(t, clitest.BarrenCgroup(t)))
+	const limit = "2s" // for the keeper, and again for eldest
+	etcd := borrowed(t).changed(clitest.In(t, clitest.BarrenCgroup(t))).with(givesUp + "=" + limit)
 	f := newForest(t)
 	after := filepath.Join(t.TempDir(), "after")
 	r := f.run(etcd, "svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", "touch "+after)

@@ -121,28 +121,3 @@ func resigned(r *clitest.Process) {
 	r.Signal(syscall.SIGTERM)
 	r.Exits(0)
 }
-
-// asAlone in the environment names the test for which this process was started.
-const asAlone = "ELDEST_TEST_ALONE"
-
-// alone makes a test run in a process of its own, which is this binary again, and reports whether
-// this is that process: there the test goes on, elsewhere it returns at once. It is for tests that kill
-// all children of their process, which could be the processes of other tests. The process runs beside the
-// other tests. It ends with this one.
-func alone(t *testing.T) (here bool) {
-	t.Helper()
-	if name := os.Getenv(asAlone); name != "" {
-		return name == t.Name() // no other test runs here, or starts a process of its own
-	}
-	t.Parallel()
-	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run=^"+t.Name()+"$")
-	cmd.Args[0] = os.Args[0] // a test, and not the command
-	cmd.Env = append(os.Environ(), asAlone+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the kernel sends the death signal when this thread ends
-	defer runtime.UnlockOSThread()
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "\n--- PASS: "+t.Name()+" ", "it did not run")
-	return false
-}

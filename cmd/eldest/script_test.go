@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,7 +80,7 @@ func TestScript(t *testing.T) {
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: scripts(t),
 		Setup: func(env *testscript.Env) error {
 			s := &script{borrowed(env.T().(testing.TB)), make(map[string]*clitest.Process)}
 			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host, "CACHE="+cache, "GOCACHE="+gocache, "GOMODCACHE="+modules)
@@ -88,6 +89,23 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: commands(),
 	})
+}
+
+// late are the scripts that end last, because they wait.
+var late = []string{"run-standby", "run-hang", "away", "etcd", "observe-all", "run-wait", "run-again", "run-health", "silent", "heartbeat", "bench-peers"}
+
+// scripts are all scripts. Those that wait are the last ones, of which package testing starts most first.
+func scripts(t *testing.T) []string {
+	t.Helper()
+	all := glob("testdata/script/*.txtar")
+	waits := func(path string) int {
+		return slices.Index(late, strings.TrimSuffix(filepath.Base(path), ".txtar"))
+	}
+	for i, name := range late {
+		require.True(t, slices.ContainsFunc(all, func(path string) bool { return waits(path) == i }), "there is no script %s", name)
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return waits(a) - waits(b) })
+	return all
 }
 
 // script is what the commands of a script share.

@@ -192,7 +192,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	// The loop sees the grace, and the time from a failed renewal to the end, because both are long.
-	const grace, ttl = 2 * time.Second, 4 * time.Second
+	const grace, ttl = 1500 * time.Millisecond, 3 * time.Second
 	s := serve(t, grace)
 	session, c := s.candidate(cli, "v", ttl)
 	_, err := c.Campaign(ctx)
@@ -230,6 +230,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 
 // A participant that never gets a session is in trouble after the grace.
 func TestHealthWithoutASession(t *testing.T) {
+	t.Parallel()
 	s := serve(t, 300*time.Millisecond)
 	s.until("/healthz", "trouble", `"session":"none"`, "no session yet")
 	code, _ := s.get("/healthz")

@@ -464,15 +464,15 @@ func (j *Job) bury() {
 	close(j.gone)
 }
 
-// giveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
-// may not be killed, or cannot be, or they start new ones faster than these are found.
-const giveUp = 10 * time.Second
+// GiveUp is after how long processes that were sent SIGKILL, and still exist, are left alone: they
+// may not be killed, or cannot be, or they start new ones faster than these are found. Only tests set it.
+var GiveUp = 10 * time.Second
 
 // ErrLeft means that processes are left that could not be killed.
 var ErrLeft = errors.New("not all processes of the program could be killed")
 
 // killUntilGone kills the processes in a control group, and calls kill to kill those that it finds,
-// until there are none in either, or for giveUp; then the error wraps ErrLeft. kill returns the
+// until there are none in either, or for GiveUp; then the error wraps ErrLeft. kill returns the
 // processes that it has found, and whether these are certainly all.
 func killUntilGone(c *cgroup, kill func() (pids []int, sure bool)) error {
 	begun := time.Now()
@@ -483,7 +483,7 @@ func killUntilGone(c *cgroup, kill func() (pids []int, sure bool)) error {
 		if !populated && sure && len(pids) == 0 {
 			return nil
 		}
-		if time.Since(begun) >= giveUp {
+		if time.Since(begun) >= GiveUp {
 			return whatIsLeft(append(pids, c.processes()...))
 		}
 		time.Sleep(pause)
@@ -496,5 +496,5 @@ func whatIsLeft(pids []int) error {
 	}
 	slices.Sort(pids)
 	pids = slices.Compact(pids)
-	return fmt.Errorf("%w: %d are left after %v of SIGKILL, the first is process %d", ErrLeft, len(pids), giveUp, pids[0])
+	return fmt.Errorf("%w: %d are left after %v of SIGKILL, the first is process %d", ErrLeft, len(pids), GiveUp, pids[0])
 }

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,6 +39,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil { // the tests with processes of their own mostly wait
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -121,13 +126,20 @@ func glob(t *testing.T, pattern string) (found []string) {
 }
 
 // grouped runs a test with both ways to find what a program has started: all that is in its control
-// group, in dir, and, if there is none, all that it leaves to be adopted.
+// group, in dir, and, if there is none, all that it leaves to be adopted. Each runs in a process of its own,
+// beside the other: a process has one job at a time, and is in one control group.
 func grouped(t *testing.T, test func(t *testing.T, dir string)) {
-	t.Run("control group", func(t *testing.T) { test(t, clitest.Enter(t, clitest.Cgroup(t))) })
-	t.Run("no control group", func(t *testing.T) {
-		clitest.Enter(t, clitest.BarrenCgroup(t))
-		test(t, "")
-	})
+	t.Parallel()
+	for name, dir := range map[string]func(t testing.TB) string{
+		"control group":    func(t testing.TB) string { return clitest.Enter(t, clitest.Cgroup(t)) },
+		"no control group": func(t testing.TB) string { clitest.Enter(t, clitest.BarrenCgroup(t)); return "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if clitest.Alone(t) {
+				test(t, dir(t))
+			}
+		})
+	}
 }
 
 // The status of a program is reported, also in the form of a shell.

@@ -200,6 +200,9 @@ func TestMissingRulesAreCaught(t *testing.T) {
 			t.Parallel()
 			catch(t, caught, func(cfg *Config) {
 				cfg.Without, cfg.Rounds = rule, 3
+				if rule == participant.Owner {
+					cfg.Rounds = 1 // after it the election does not settle, and its series ends
+				}
 				cfg.Faults = []Fault{Resign, Revoke}
 			})
 		})

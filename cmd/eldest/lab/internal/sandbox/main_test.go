@@ -24,7 +24,7 @@ const longTTL = 30 * time.Second
 func TestMain(m *testing.M) {
 	keeper.Serve(connect.Kept) // some participants have a keeper
 	participant.Serve()
-	etcdtest.Parallel(6)
+	etcdtest.Parallel(12)
 	goleak.VerifyTestMain(m)
 }
 

@@ -39,6 +39,7 @@ type storm struct {
 	begin   time.Time
 	rng     *rand.Rand // of the faults
 	workers int
+	hold    time.Duration // how long the greedy clients hold a stream
 
 	faults  sync.WaitGroup // of faults in progress
 	clients sync.WaitGroup
@@ -65,7 +66,7 @@ func newStorm(t *testing.T, ttl time.Duration, seed uint64) *storm {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, field.Close()) })
 	s := &storm{
-		t: t, binary: binary, ttl: ttl, seed: seed, field: field, etcd: field.Cluster.Client(t),
+		t: t, binary: binary, ttl: ttl, seed: seed, hold: 3 * time.Second, field: field, etcd: field.Cluster.Client(t),
 		rng: rand.New(rand.NewPCG(seed, 0)), begun: make(map[string]int), leaders: make(map[int64]string), effects: make(map[fault]int),
 	}
 	for i := range nodes {

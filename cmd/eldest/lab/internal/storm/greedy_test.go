@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -25,9 +24,6 @@ const (
 	// tooBig is more than the service accepts, and less than the maximum size of a message: it goes
 	// all the way to the leader, and nothing stays in etcd.
 	tooBig = 1 << 20
-
-	// hold is how long a stream is held.
-	hold = 3 * time.Second
 )
 
 // greedy uses more than its share on all routes until ctx ends.
@@ -45,10 +41,10 @@ func (s *storm) greedy(ctx context.Context, routes []route) {
 
 // deafReader requests much and does not read it for a while.
 func (w *worker) deafReader() {
-	w.do(w.call("stalled reader"), 2*hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+	w.do(w.call("stalled reader"), 2*w.hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "big-"})
 		if err == nil { // some pauses are shorter than a tenure
-			w.pause(hold / 3)
+			w.pause(w.hold / 3)
 		}
 		for err == nil {
 			_, err = items.Recv()
@@ -59,7 +55,7 @@ func (w *worker) deafReader() {
 
 // deafHandler sends to a handler that does not receive, until the window is full.
 func (w *worker) deafHandler() {
-	w.do(w.call("stalled handler"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+	w.do(w.call("stalled handler"), w.hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.DeafStream)
 		if err != nil {
 			return err
@@ -72,7 +68,7 @@ func (w *worker) deafHandler() {
 
 // silent begins an upload, and sends nothing until its time is over.
 func (w *worker) silent() {
-	w.do(w.call("stalled upload"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+	w.do(w.call("stalled upload"), w.hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Put_FullMethodName)
 		if err != nil {
 			return err
@@ -103,7 +99,7 @@ func (w *worker) together(n int, kind string, send func(context.Context, kvpb.KV
 	for range n {
 		c := w.call(kind)
 		all.Go(func() {
-			w.do(c, 2*hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+			w.do(c, 2*w.hold, func(ctx context.Context, _ ...grpc.CallOption) error {
 				return send(ctx, kvpb.NewKVClient(w.conn), c)
 			})
 		})

@@ -50,6 +50,7 @@ func TestStorm(t *testing.T) {
 func TestStormNoticesWhatIsWrong(t *testing.T) {
 	t.Setenv(witness.Mutant, "1")
 	s := newStorm(t, 15*ttl, 1) // so that no lease expires
+	s.hold = time.Second        // the last streams are awaited
 	changes := s.run(3*time.Second, false)
 	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
 	t.Log(strings.Join(append(counts, story.Style{}.Verdicts(verdicts)...), "\n"))
