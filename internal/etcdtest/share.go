@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -22,11 +23,9 @@ func Draw(t testing.TB) *rand.Rand {
 		}
 	}
 	t.Logf("ELDEST_SEED=%d", seed)
-	own := uint64(14695981039346656037) // FNV-1a of the name
-	for _, b := range []byte(t.Name()) {
-		own = (own ^ uint64(b)) * 1099511628211
-	}
-	return rand.New(rand.NewPCG(seed, own))
+	own := fnv.New64a()
+	_, _ = own.Write([]byte(t.Name())) // a hash never fails
+	return rand.New(rand.NewPCG(seed, own.Sum64()))
 }
 
 // All reports whether tests that run a share of their cases must run all of them: the environment variable

@@ -18,17 +18,9 @@ import (
 var listening = regexp.MustCompile(`listening\s+at (\S+)`)
 
 // listens waits until a node of a service reports the address at which it accepts calls.
-func (p *participant) listens(t *testing.T) (address string) {
+func (p *participant) listens(t *testing.T) string {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		found := listening.FindStringSubmatch(p.Said())
-		if found == nil {
-			return false
-		}
-		address = found[1]
-		return true
-	}, patience, 20*time.Millisecond, "it never said where it listens")
-	return address
+	return p.finds(t, listening)
 }
 
 // call calls each node until the test ends, with two callers that allow a second for each call, and

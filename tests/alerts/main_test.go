@@ -79,13 +79,20 @@ func participate(t *testing.T, etcd *etcdtest.Cluster, ttl string, args ...strin
 // serves waits until the process reports its HTTP address, and returns it.
 func (p *participant) serves(t *testing.T) string {
 	t.Helper()
+	p.address = p.finds(t, serving)
+	return p.address
+}
+
+// finds waits until the process has said what matches a pattern, and returns the match of its group.
+func (p *participant) finds(t *testing.T, pattern *regexp.Regexp) (group string) {
+	t.Helper()
 	require.Eventually(t, func() bool {
-		found := serving.FindStringSubmatch(p.Said())
+		found := pattern.FindStringSubmatch(p.Said())
 		if found == nil {
 			return false
 		}
-		p.address = found[1]
+		group = found[1]
 		return true
-	}, patience, 20*time.Millisecond, "it never said where it serves")
-	return p.address
+	}, patience, 20*time.Millisecond, "it never said %v", pattern)
+	return group
 }

@@ -18,7 +18,7 @@
 //   - Another program gets metrics and traces, and all packages build
 //     (TestRelease/observability).
 //   - .ci/release refuses to release an invalid state (TestRelease/refused), changes
-//     nothing in a dry run (TestRelease/dry_run, in every second run or with -all), and never pushes.
+//     nothing in a dry run (TestRelease/built/dry_run, in a fourth of the runs or with ELDEST_ALL), and never pushes.
 //
 // # What it costs
 //

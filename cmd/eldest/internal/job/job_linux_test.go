@@ -1,7 +1,6 @@
 package job_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 const patience = clitest.Patience
@@ -40,10 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil { // the tests with processes of their own mostly wait
-		panic(err)
-	}
+	etcdtest.Parallel(4) // the tests with processes of their own mostly wait
 	goleak.VerifyTestMain(m)
 }
 

@@ -20,7 +20,7 @@ func TestTwoLeadersByHand(t *testing.T) {
 	const ttl = 6 * time.Second
 	t.Run(string(feed.Eldest), func(t *testing.T) {
 		t.Parallel()
-		s := openOf(t, 1, ttl)
+		s := open(t, 1, ttl)
 		require.False(t, s.twoLead(feed.Eldest))
 		second := s.Newest(feedtest.Reported("p2", "sure"))
 		s.Await(0, "p2 goes on leading", func(e feed.Event) bool {
@@ -29,7 +29,7 @@ func TestTwoLeadersByHand(t *testing.T) {
 	})
 	t.Run(string(feed.Concurrency), func(t *testing.T) {
 		t.Parallel()
-		s := openOf(t, 1, ttl)
+		s := open(t, 1, ttl)
 		// A new leader of etcd restarts all leases: on a very busy machine p1's may last longer.
 		for attempt := 1; !s.twoLead(feed.Concurrency); attempt++ {
 			require.Less(t, attempt, 5)
@@ -86,7 +86,7 @@ func (s *stage) twoLead(kind feed.Kind) bool {
 // What was done can be played again, with the same outcome, and then names and messages begin anew.
 func TestPlay(t *testing.T) {
 	t.Parallel()
-	s := open(t, longTTL)
+	s := open(t, 3, longTTL)
 	// The reports of each participant, in their order.
 	story := func(since int64) map[string][]string {
 		told := map[string][]string{}
@@ -156,7 +156,7 @@ func TestPlay(t *testing.T) {
 // any more.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	s := openQueueOf(t, 3, DefaultTTL, feed.Keeper, feed.Eldest, feed.Concurrency)
+	s := openQueue(t, 3, DefaultTTL, feed.Keeper, feed.Eldest, feed.Concurrency)
 	s.do(feed.Action{Do: feed.Hold, On: "p2"})
 	s.do(feed.Action{Do: feed.Cut, On: "p3"})
 	s.do(feed.Action{Do: feed.Stop, On: "p1"})

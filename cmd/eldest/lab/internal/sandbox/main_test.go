@@ -36,14 +36,9 @@ type stage struct {
 	ctx context.Context
 }
 
-// open starts a sandbox with the given participants, whose processes run this binary.
-func open(t *testing.T, ttl time.Duration, start ...feed.Kind) *stage {
-	t.Helper()
-	return openOf(t, 3, ttl, start...)
-}
-
-// openOf is open with a number of members: one is enough where nothing happens to them.
-func openOf(t *testing.T, members int, ttl time.Duration, start ...feed.Kind) *stage {
+// open starts a sandbox with the given participants, whose processes run this binary. One member is
+// enough where nothing happens to members.
+func open(t *testing.T, members int, ttl time.Duration, start ...feed.Kind) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
@@ -56,17 +51,10 @@ func openOf(t *testing.T, members int, ttl time.Duration, start ...feed.Kind) *s
 	return s
 }
 
-// openQueue starts a sandbox of one member, with participants that are queued in the order in which they
-// are given, p1 first.
-func openQueue(t *testing.T, ttl time.Duration, kinds ...feed.Kind) *stage {
+// openQueue is open with participants that are queued in the order in which they are given, p1 first.
+func openQueue(t *testing.T, members int, ttl time.Duration, kinds ...feed.Kind) *stage {
 	t.Helper()
-	return openQueueOf(t, 1, ttl, kinds...)
-}
-
-// openQueueOf is openQueue with a number of members.
-func openQueueOf(t *testing.T, members int, ttl time.Duration, kinds ...feed.Kind) *stage {
-	t.Helper()
-	s := openOf(t, members, ttl)
+	s := open(t, members, ttl)
 	var names []string
 	for i, kind := range kinds {
 		s.do(feed.Action{Do: feed.Add, Kind: kind})

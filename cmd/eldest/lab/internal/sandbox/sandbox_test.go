@@ -22,7 +22,7 @@ import (
 // log.
 func TestThreeParticipants(t *testing.T) {
 	t.Parallel()
-	s := open(t, DefaultTTL, feed.Eldest, feed.Eldest, feed.Eldest)
+	s := open(t, 3, DefaultTTL, feed.Eldest, feed.Eldest, feed.Eldest)
 	etcdtest.Eventually(t, func() bool { return len(s.order()) == 3 }, "three are queued")
 	order := s.order()
 	require.ElementsMatch(t, []string{"p1", "p2", "p3"}, order)
@@ -97,7 +97,7 @@ func states(e feed.Event) (all []string) {
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	// p4's lease expires once, and no other one before that on a busy machine.
-	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Herd, feed.Keeper, feed.Heartbeats)
+	s := openQueue(t, 1, 8*time.Second, feed.Eldest, feed.Herd, feed.Keeper, feed.Heartbeats)
 	require.True(t, alive(s.Participant("p3").KeeperPid))
 	require.EqualValues(t, 1000, s.Participant("p4").HeartbeatMS)
 
@@ -158,7 +158,7 @@ func TestProcesses(t *testing.T) {
 // A reply is lost, and messages are late.
 func TestNetworkThatIsPoor(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
+	s := openQueue(t, 1, longTTL, feed.Eldest, feed.Eldest)
 	s.Await(0, "p1 leads, and has written", feedtest.Reported("p1", "acked"))
 	since := s.Seq()
 	s.do(feed.Action{Do: feed.LoseReply, On: "p1"})
@@ -182,7 +182,7 @@ func TestNetworkThatIsPoor(t *testing.T) {
 func TestNetworkThatIsCut(t *testing.T) {
 	t.Parallel()
 	// p1's lease expires once, and not before that on a busy machine.
-	s := openQueue(t, 8*time.Second, feed.Eldest, feed.Eldest)
+	s := openQueue(t, 1, 8*time.Second, feed.Eldest, feed.Eldest)
 	s.Await(0, "p1 leads, and has written", feedtest.Reported("p1", "acked"))
 	since := s.Seq()
 	s.do(feed.Action{Do: feed.Cut, On: "p1", Way: replies})
@@ -199,7 +199,7 @@ func TestNetworkThatIsCut(t *testing.T) {
 // Messages are held, and released or dropped, by their ID or their kind.
 func TestHold(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
+	s := openQueue(t, 1, longTTL, feed.Eldest, feed.Eldest)
 	s.Await(0, "p1 leads, and has written", feedtest.Reported("p1", "acked"))
 	became := func(how feed.Type, id int64) {
 		t.Helper()
@@ -232,7 +232,7 @@ func TestHold(t *testing.T) {
 // What an operator does to keys and leases, and to the cluster.
 func TestOperator(t *testing.T) {
 	t.Parallel()
-	s := openQueueOf(t, 3, longTTL, feed.Eldest, feed.Eldest, feed.Eldest)
+	s := openQueue(t, 3, longTTL, feed.Eldest, feed.Eldest, feed.Eldest)
 	s.do(feed.Action{Do: feed.DeleteKey, On: "p1"})
 	s.queued("p2", "p3", "p1")
 	// It campaigns with the lease that does not exist once or twice, and then with another one.
@@ -292,7 +292,7 @@ func TestOperator(t *testing.T) {
 // What makes no sense is refused, says what to do, and is not played again.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := open(t, DefaultTTL, feed.Concurrency)
+	s := open(t, 3, DefaultTTL, feed.Concurrency)
 	s.do(feed.Action{Do: feed.Kill, On: "p1"})
 	steps := len(s.Done().Steps)
 	for want, a := range map[string]feed.Action{
@@ -364,7 +364,7 @@ func TestRefused(t *testing.T) {
 // An action ends when the process that it is about does, and does not succeed then.
 func TestKilledMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := openQueue(t, longTTL, feed.Eldest, feed.Eldest)
+	s := openQueue(t, 1, longTTL, feed.Eldest, feed.Eldest)
 	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
 	for who, kill := range map[string]func(){
 		"p1": func() { s.do(feed.Action{Do: feed.Kill, On: "p1"}) },
@@ -404,7 +404,7 @@ func TestKilledMeanwhile(t *testing.T) {
 // keepers.
 func TestWithoutEtcd(t *testing.T) {
 	t.Parallel()
-	s := openQueueOf(t, 3, longTTL, feed.Keeper)
+	s := openQueue(t, 3, longTTL, feed.Keeper)
 	killed := func() (keeper int) {
 		keeper = s.Participant("p1").KeeperPid
 		for member := range 3 {
