@@ -26,7 +26,7 @@ func TestRequirement47OneHop(t *testing.T) {
 	t.Parallel()
 	// A node that receives a call for a tenure newer than its status may have won that tenure
 	// itself. The call waits for it, but not for long.
-	soonOver := waits(500 * time.Millisecond) // a connection is made before that, also on a busy machine
+	soonOver := waits(500 * time.Millisecond)
 	var came atomic.Int64
 	var nodes []*node
 	for _, id := range []string{"a", "b", "c", "d"} {
@@ -34,6 +34,13 @@ func TestRequirement47OneHop(t *testing.T) {
 		n.once()
 		nodes = append(nodes, n)
 	}
+	for i, n := range nodes { // the wait also bounds how long a connection takes: this makes them all
+		n.follows(nodes[i^1], 6)
+	}
+	for _, n := range nodes {
+		etcdtest.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(<-n.ask("")), "which follows node") }, "%s is connected", n.address)
+	}
+	came.Store(0)
 	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // at one and at the other
 		for i, n := range nodes {
 			n.follows(nodes[i^1], tokens[i%2])
