@@ -7,6 +7,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/peer"
 
 	"github.com/eldest-io/eldest/internal/lent"
 	"github.com/eldest-io/eldest/internal/retry"
@@ -39,9 +40,7 @@ func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration)
 	w := way{kv, watcher, check, patience}
 	if client, ok := watcher.(*clientv3.Client); ok && reflect.TypeOf(client.Watcher) == plainWatcher && client.ActiveConnection() != nil {
 		kv, w.kv = clientv3.NewKV(client), nil
-		cfg.Open = func(ctx context.Context, _ error) (Link, error) {
-			return pb.NewWatchClient(client.ActiveConnection()).Watch(ctx)
-		}
+		cfg.Open = (&member{client: client}).open
 	} else {
 		cfg.Open = (&lanes{watcher: watcher}).open
 	}
@@ -56,6 +55,36 @@ func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration)
 		w = way{kv: new(int)} // not shared
 	}
 	return &Shared{streams.Take(w, func() *Stream { return New(cfg) }), w}
+}
+
+// member opens links, each at another member than the one before. The client takes its connections
+// in turn, so if there are as many reads between two links as there are other members, each link
+// would be at the same member. If that one does not respond, gRPC closes its connection only after
+// 13 s.
+type member struct {
+	client *clientv3.Client
+	last   string
+}
+
+func (m *member) open(ctx context.Context, _ error) (Link, error) {
+	for others := len(m.client.Endpoints()) - 1; ; others-- {
+		attempt, cancel := context.WithCancel(ctx)
+		link, err := pb.NewWatchClient(m.client.ActiveConnection()).Watch(attempt)
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		at := ""
+		if p, ok := peer.FromContext(link.Context()); ok {
+			at = p.Addr.String()
+		}
+		if at != m.last || others <= 0 {
+			m.last = at
+			context.AfterFunc(ctx, cancel)
+			return link, nil
+		}
+		cancel()
+	}
 }
 
 // Release releases the stream. The last Release closes it, and blocks until no report is running.
