@@ -200,7 +200,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 		},
 	}
 	// Short where the test waits for the end of the lease; in the other cases it must not end.
-	ttls := map[string]time.Duration{"abandoned session": 10 * time.Second, "cut off until the lease is over": 6 * time.Second}
+	ttls := map[string]time.Duration{"abandoned session": 6 * time.Second, "cut off until the lease is over": 6 * time.Second}
 	for way, leave := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()

@@ -90,6 +90,7 @@ func TestSeveralListeners(t *testing.T) {
 // being a caller of its own, and the end of Run, which ends the calls of all listeners and closes
 // them. If one listener fails, Run ends.
 func TestBoundsHoldOverAllListeners(t *testing.T) {
+	t.Parallel()
 	never := func(cfg *Config) {
 		cfg.MaxWaiting = 2
 		cfg.Elector.Source = func(ctx context.Context) (elector.Clients, error) {

@@ -24,7 +24,7 @@ func failover(ctx context.Context, cli *clientv3.Client, name string) error {
 	}
 	leaders := observed.Observe(ctx)
 
-	worker, err := concurrency.NewSession(cli, concurrency.WithTTL(6))
+	worker, err := concurrency.NewSession(cli, concurrency.WithTTL(5))
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func failover(ctx context.Context, cli *clientv3.Client, name string) error {
 	select {
 	case err := <-took:
 		return fmt.Errorf("the standby leads beside the worker: %w", err)
-	case <-time.After(7 * time.Second): // longer than a TTL
+	case <-time.After(6 * time.Second): // longer than a TTL
 	}
 	worker.Orphan() // the worker crashes: its lease is not renewed any more
 	<-worker.Done()

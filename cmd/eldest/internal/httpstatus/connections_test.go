@@ -123,6 +123,7 @@ func TestRow57HeldConnectionsDoNotBlockAProbe(t *testing.T) {
 		"one byte of a bad method": {"\x16", false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, open := serveCounted(t)
 			for range crowd {
 				conn := s.hold(c.text)

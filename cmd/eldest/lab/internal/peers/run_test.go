@@ -78,6 +78,7 @@ func again(t *testing.T, o peers.Options, report *peers.Report) {
 // Eldest and two that the seed chooses; with ELDEST_ALL, all. There are three runs: scenarios that have one turn at a
 // time overlap with those of the other runs.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	const always, slow = "eldest", "nats"
 	require.Subset(t, peer.Names, []string{always, slow})
 	others := slices.DeleteFunc(slices.Clone(peer.Names), func(name string) bool { return name == always })
