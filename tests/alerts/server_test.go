@@ -74,7 +74,7 @@ scrape_configs:
 		at := free.Addr().String()
 		require.NoError(t, free.Close())
 		p := etcdtest.Run(t, exec.Command(tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
-			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn"))
+			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--scrape.discovery-reload-interval=500ms", "--log.level=warn"))
 		s := &server{t: t, dir: dir, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}}
 		if s.ready(p) {
 			return s
@@ -84,7 +84,7 @@ scrape_configs:
 	}
 }
 
-// scrape makes the server scrape the addresses. It looks for them every five seconds.
+// scrape makes the server scrape the addresses.
 func (s *server) scrape(addresses []string) {
 	s.t.Helper()
 	targets, err := json.Marshal([]map[string][]string{{"targets": addresses}})
