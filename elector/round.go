@@ -131,7 +131,8 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 		l, err = r.candidate.Await(ctx)
 		stop() // before anything else is published: a leader follows no node
 		// A younger candidate led meanwhile, so this one's key was deleted after the read that proved its
-		// win, by hand for example, and it is still to receive that.
+		// win, by hand for example, and it is still to receive that. The candidate's own hooks have
+		// reported the win.
 		if err == nil && l.Token() < r.newest {
 			err = r.e.failed("run", fmt.Errorf("%w: key %q: a candidate with the later token %d led before", eldest.ErrDeposed, l.Key(), r.newest))
 		}

@@ -71,11 +71,11 @@ func (p *Program) Line(pattern string) []string {
 	for expression, limit := regexp.MustCompile(pattern), time.After(Patience); ; {
 		select {
 		case line, open := <-p.Lines:
-			if match := expression.FindStringSubmatch(line); match != nil {
-				return match
-			}
 			if !open {
 				p.t.Fatalf("the program has ended, and has not written %q", pattern)
+			}
+			if match := expression.FindStringSubmatch(line); match != nil {
+				return match
 			}
 		case <-limit:
 			p.t.Fatalf("not in time: a line %q", pattern)
@@ -135,6 +135,7 @@ func spawn(cmd *exec.Cmd, line func([]byte), ended func(error)) error {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
 			line(lines.Bytes())
 		}
+		_, _ = io.Copy(io.Discard, stdout) // after a line that is too long: the child must not wait for a reader
 		ended(cmd.Wait())
 	}()
 	return <-started

@@ -57,17 +57,24 @@ func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration)
 	return &Shared{streams.Take(w, func() *Stream { return New(cfg) }), w}
 }
 
-// member opens links, each at another member than the one before. The client takes its connections
-// in turn, so if there are as many reads between two links as there are other members, each link
-// would be at the same member. If that one does not respond, gRPC closes its connection only after
-// 13 s.
+// member opens links of a plain client, each at another member than the one before. The client takes
+// its connections in turn, so if there are as many reads between two links as there are other members,
+// each link would be at the same member. If that one does not respond, gRPC closes its connection only
+// after 13 s. With a password the client sends a request of its own before each link, so with two
+// members both links may be at the same one.
 type member struct {
 	client *clientv3.Client
 	last   string
 }
 
 func (m *member) open(ctx context.Context, _ error) (Link, error) {
-	for others := len(m.client.Endpoints()) - 1; ; others-- {
+	// If all members seem to have one address, for example that of a tunnel, the link is at the last of
+	// these attempts: one more than there are members, so that this is not always the same one.
+	attempts := len(m.client.Endpoints())
+	if attempts > 1 {
+		attempts++
+	}
+	for {
 		attempt, cancel := context.WithCancel(ctx)
 		link, err := pb.NewWatchClient(m.client.ActiveConnection()).Watch(attempt)
 		if err != nil {
@@ -78,7 +85,7 @@ func (m *member) open(ctx context.Context, _ error) (Link, error) {
 		if p, ok := peer.FromContext(link.Context()); ok {
 			at = p.Addr.String()
 		}
-		if at != m.last || others <= 0 {
+		if attempts--; at != m.last || attempts <= 0 {
 			m.last = at
 			context.AfterFunc(ctx, cancel)
 			return link, nil

@@ -4,8 +4,8 @@
 // etcd's client has a goroutine and a buffer of several KiB for each watch. Here a watch is
 // one small value.
 //
-//   - client.go gives all users that watch through one client the same stream, each
-//     link at another member than the one before.
+//   - client.go gives all users that watch through one client the same stream. Of a
+//     plain client, each link is at another member than the one before.
 //   - stream.go keeps the stream open. An interruption ends all watches. The user of a watch then
 //     watches the key again, and reads it when the new watch has begun. So the state of a key is
 //     read in the same way at the beginning and after an interruption.

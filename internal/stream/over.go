@@ -17,7 +17,8 @@ import (
 
 // lanes opens links over a Watcher. etcd's client puts watches whose contexts have the same
 // metadata on one stream, which may have other users. If a stream stops responding, or its token
-// has expired, other metadata make the client open another stream, to the next member.
+// has expired, other metadata make the client open another stream, on its next connection. That may
+// be one to the same member.
 type lanes struct {
 	watcher         clientv3.Watcher
 	silent, expired int

@@ -78,6 +78,15 @@ func follow(t *testing.T, s *watch.Source, prefix string) *picture {
 				defer p.mu.Unlock()
 				p.interrupted = append(p.interrupted, reason)
 			},
+			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { // the newest key: the picture must be as new
+				op := clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend))
+				return op, func(answer clientv3.OpResponse) bool {
+					p.mu.Lock()
+					defer p.mu.Unlock()
+					kvs := answer.Get().Kvs
+					return len(kvs) == 0 || kvs[0].ModRevision <= p.revision
+				}
+			},
 		})
 	})
 	t.Cleanup(func() { cancel(); require.ErrorIs(t, <-result, context.Canceled) })

@@ -198,10 +198,10 @@ func TestRelease(t *testing.T) {
 			}
 		},
 		"dry run": func(t *testing.T) {
-			// It does all that a release does, except the tags: a share of the runs has it.
-			if etcdtest.Draw(t).IntN(4) == 0 || etcdtest.All() {
-				dryRun(t, untagged)
+			if !etcdtest.All() && etcdtest.Draw(t).IntN(4) > 0 {
+				t.Skip("not drawn: it does all that a release does, except the tags")
 			}
+			dryRun(t, untagged)
 		},
 	})
 
