@@ -129,7 +129,6 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 // The event has the reason for which a node answers in the service's place, at the node that the
 // caller called, also if the leader has refused.
 func TestHooksOfRefusedCalls(t *testing.T) {
-	t.Parallel()
 	ending, began := waiting()
 	short := waits(50 * time.Millisecond)
 	// late is a call with a deadline that passes.
