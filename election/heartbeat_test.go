@@ -120,6 +120,26 @@ func TestHeartbeatsWithLostReplies(t *testing.T) {
 	require.Equal(t, l.Token(), next.Token(), "another tenure")
 }
 
+// A heartbeat that was under way when its key was deleted may be carried out after that. Then no more
+// follow, but a candidate of the session that waits is not evicted for its silence.
+func TestHeartbeatAfterTheDeletion(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+	a := electiontest.Join(t, cli, name, beating)
+	l := a.Lead(t)
+	require.NoError(t, l.Resign(etcdtest.Context(t)))
+	etcdtest.Eventually(t, func() bool { return beats(t, cli, l) == 0 }, "the deletion")
+	id := a.Session.ID()
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), keys.Heartbeat(int64(id)), "late 1 500ms", clientv3.WithLease(id))))
+	ahead := electiontest.Join(t, cli, name).Lead(t)
+	waits := a.Queue(t)
+	behind := electiontest.Join(t, cli, name, beating).Queue(t)
+	etcdtest.Never(t, func() bool { return len(waits)+len(behind) > 0 }, 3*lease.MinHeartbeat, "an eviction of a waiter")
+	require.NoError(t, ahead.Resign(etcdtest.Context(t)))
+	require.NoError(t, electiontest.Wins(t, waits).Resign(etcdtest.Context(t)))
+	electiontest.Wins(t, behind)
+}
+
 // After a resume it is unknown whether heartbeats were sent for the lease. If etcd refuses them the
 // session is lost and does not lead by the lease alone: no other candidate could lead, nor evict it
 // if etcd never accepted a heartbeat.

@@ -196,6 +196,15 @@ func (h *heart) heard(sent time.Duration, resp *clientv3.PutResponse, err error)
 	}
 }
 
+// clear deletes the key of the heartbeats again if a candidate of the session registers and none needs
+// them. One that was under way at the first deletion may have been carried out after it; the candidate
+// would be evicted for its silence while it waits.
+func (h *heart) clear() {
+	if h != nil && h.wanted == 0 && h.state.Tried {
+		h.session.tasks.run(h.remove)
+	}
+}
+
 // remove deletes the key of the heartbeats, unless they are needed again. A late deletion does no
 // harm: a leader without a heartbeat is not evicted.
 func (h *heart) remove() {

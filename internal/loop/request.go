@@ -45,6 +45,7 @@ func (c *Candidate) send(a core.Ask) {
 	if a.Request == core.Register || a.Request == core.RegisterAlone {
 		c.session.past.Enter()
 		entered = c.session.past.Entered
+		c.heart.clear()
 		if c.user.Shared {
 			c.shared.sent = string(r.entry.Value)
 		}
