@@ -210,3 +210,21 @@ func TestShared(t *testing.T) {
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 	require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
 }
+
+// TestSignalsAtOnce: signals do not end the keeper from the moment at which Start has returned.
+//
+// Fails in some of the rounds when the keeper reports that it is ready before it ignores them.
+func TestSignalsAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		k, err := keeper.Start(etcdtest.Context(t), nil)
+		require.NoError(t, err)
+		require.NoError(t, syscall.Kill(k.Pid(), syscall.SIGTERM))
+		select {
+		case <-k.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+		require.NoError(t, k.Err())
+		require.NoError(t, k.Close(etcdtest.Context(t)))
+	}
+}

@@ -30,6 +30,13 @@ type keeper struct {
 
 // serve is the main function of the keeper.
 func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, error)) error {
+	// This comes before the report that the keeper is ready.
+	//
+	// The keeper has a name of its own, so that it survives when a user kills the processes of the
+	// program by name.
+	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
+	// Signals to a whole process group are meant for the program. The keeper waits for its end.
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	k, err := begin(parent)
 	report := ready
 	if err != nil {
@@ -40,11 +47,6 @@ func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, 
 	if err != nil {
 		return err
 	}
-	// The keeper has a name of its own, so that it survives when a user kills the processes of the
-	// program by name.
-	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
-	// Signals to a whole process group are meant for the program. The keeper waits for its end.
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	etcd := NewRevoker(func(ctx context.Context) (*clientv3.Client, error) { return dial(ctx, k.with) })
 	dead, err := k.wait()
 	if err != nil || !dead || len(k.leases) == 0 {

@@ -59,6 +59,8 @@ func etcdctl(t *testing.T, s *stage, value string) *contender {
 	c.resign = p.stop
 	c.leave = func() {
 		require.ErrorContains(t, p.stop(), "context canceled", "it has not won")
+		// If it is interrupted before the answer to its registration has come, it leaves its key there.
+		require.NoError(t, etcdtest.Err(s.cli.Delete(etcdtest.Context(t), c.key)))
 	}
 	c.die = func() {
 		p.Signal(syscall.SIGKILL)
