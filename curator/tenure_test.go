@@ -130,13 +130,13 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 		require.Never(t, func() bool { return tenure.Running() > 0 }, 50*time.Millisecond, time.Millisecond)
 		leader.loses()
 		leader.leads(8, echoing)
-		n.follows(leader, 8)               // has no effect if it leads itself
-		time.Sleep(300 * time.Millisecond) // the connection to the last tenure's leader is closed
+		n.follows(leader, 8)                // has no effect if it leads itself
+		time.Sleep(1200 * time.Millisecond) // the connection to the last tenure's leader is closed
 		require.NoError(t, stream.CloseSend())
 		stream.expect("the message, and no half-close")
 		require.NoError(t, stream.end())
 		require.EqualValues(t, 1, leader.calls.Load())
-	}, grace(200*time.Millisecond))
+	}, grace(time.Second))
 }
 
 // Row 45: nor does an end while the message is being decoded for the handler, which takes time if
