@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -202,27 +200,12 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// footprintProcess is set in the process that TestFootprint starts.
-const footprintProcess = "ELDEST_BENCH_TEST_FOOTPRINT"
-
 // What a few instances can show: how many goroutines a candidate and an observer have, and that
 // many elections share one renewal. It measures the process in which it runs, and therefore runs in one of its own.
 func TestFootprint(t *testing.T) {
-	t.Parallel()
-	if os.Getenv(footprintProcess) == "" {
-		// What a measurement before has freed may be more than what so few instances use.
-		for tries := 1; ; tries++ {
-			cmd := exec.CommandContext(testContext(t), os.Args[0], "-test.run=^TestFootprint$", "-test.v")
-			cmd.Env = append(os.Environ(), footprintProcess+"=1")
-			output, err := cmd.CombinedOutput()
-			if err != nil && tries < 3 {
-				t.Logf("again: %v\n%s", err, output)
-				continue
-			}
-			require.NoError(t, err, "%s", output)
-			require.Contains(t, string(output), "--- PASS: TestFootprint")
-			return
-		}
+	// What a measurement before has freed may be more than what so few instances use.
+	if !etcdtest.AloneInOneOf(t, 3) {
+		return
 	}
 	const n = 40
 	m := measure(t, "footprint", Options{

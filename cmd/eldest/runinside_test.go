@@ -24,6 +24,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -100,7 +101,7 @@ func inside(ctx context.Context, t *testing.T, e *etcd, args ...string) *runner 
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.
 func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
-	if !clitest.Alone(t) {
+	if !etcdtest.Alone(t) {
 		return
 	}
 	etcd := borrowed(t)
@@ -177,7 +178,7 @@ func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
 //
 // Fails when the program is started whatever time is left.
 func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
-	if !clitest.Alone(t) {
+	if !etcdtest.Alone(t) {
 		return
 	}
 	etcd, won := borrowed(t), t.TempDir()+"/won"
@@ -200,7 +201,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 
 // A run that waits for a renewal is still notified of a loss.
 func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
-	if !clitest.Alone(t) {
+	if !etcdtest.Alone(t) {
 		return
 	}
 	etcd, ran := borrowed(t), t.TempDir()+"/ran"

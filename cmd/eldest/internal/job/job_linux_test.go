@@ -132,7 +132,7 @@ func grouped(t *testing.T, test func(t *testing.T, dir string)) {
 		"no control group": func(t testing.TB) string { clitest.Enter(t, clitest.BarrenCgroup(t)); return "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if clitest.Alone(t) {
+			if etcdtest.Alone(t) {
 				test(t, dir(t))
 			}
 		})

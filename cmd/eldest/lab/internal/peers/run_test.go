@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -182,21 +181,10 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// interruptedProcess is set in the process that TestInterrupted starts.
-const interruptedProcess = "ELDEST_PEERS_TEST_INTERRUPTED"
-
 // Whatever ends a run, nothing remains of it: no file, no process. The run has a process of its own, so that the
 // processes of other tests are not its children.
 func TestInterrupted(t *testing.T) {
-	t.Parallel()
-	if os.Getenv(interruptedProcess) == "" {
-		executable, err := os.Executable()
-		require.NoError(t, err)
-		cmd := exec.CommandContext(etcdtest.ContextFor(t, 2*time.Minute), executable, "-test.run=^TestInterrupted$", "-test.v")
-		cmd.Env = append(os.Environ(), interruptedProcess+"=1")
-		output, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", output)
-		require.Contains(t, string(output), "--- PASS: TestInterrupted")
+	if !etcdtest.Alone(t) {
 		return
 	}
 	o := options(t, "eldest", "raft")
