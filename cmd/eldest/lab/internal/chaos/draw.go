@@ -161,14 +161,15 @@ func before(a, b Fault) int {
 }
 
 // companions lists the faults that can share a round with a fault: those of other groups, and, with
-// a delay, other lasting faults of a network. A wrong clock has consequences only if renewals fail,
-// so it is combined with faults that make them fail.
+// a delay, other lasting faults of a network. CompactHeld is a fault of a network, too: through one that
+// another fault has cut there is nothing to hold back. A wrong clock has consequences only if renewals
+// fail, so it is combined with faults that make them fail.
 func companions(of Fault, faults []Fault) []Fault {
 	mine := kindOf(of)
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
 		k := kindOf(f)
 		switch {
-		case f == of:
+		case f == of, f == CompactHeld && mine.group == networks, of == CompactHeld && k.group == networks:
 			return true
 		case k.group == mine.group:
 			return k.group != networks || f != Delay && of != Delay || !k.lasts || !mine.lasts

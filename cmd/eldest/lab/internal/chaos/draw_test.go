@@ -102,6 +102,24 @@ func TestSkewHasCompany(t *testing.T) {
 	}
 }
 
+// Through a network that another fault has cut, compact-held would have nothing to hold back.
+func TestCompactHeldHasTheNetworkToItself(t *testing.T) {
+	company := 0
+	for n := range 400 {
+		r := Draw(3, n, []Fault{"client-cut", Delay, BlackHole, CompactHeld, Stop}, ttl)
+		if !r.has(CompactHeld) {
+			continue
+		}
+		for _, in := range r.Injections {
+			require.NotEqual(t, networks, kindOf(in.Fault).group, r)
+		}
+		if r.has(Stop) {
+			company++
+		}
+	}
+	require.Positive(t, company)
+}
+
 func TestParse(t *testing.T) {
 	faults, err := Parse(nil, contender.Eldest)
 	require.NoError(t, err)
