@@ -112,12 +112,28 @@ func takeEffect(t *testing.T, size int, faults []Fault) {
 func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
 	t.Parallel()
 	s, ctx := begun(t, func(*Config) {})
-	leader, err := s.pick(ctx, Injection{On: Leader}, func(*candidate) bool { return true })
+	leader, err := s.pick(ctx, Injection{On: Leader}, nil)
 	require.NoError(t, err)
 	waiter, err := s.pick(ctx, Injection{On: Waiter}, func(c *candidate) bool { return c == leader })
 	require.NoError(t, err)
 	require.True(t, waiter == leader)
 	require.False(t, leader.is(Leader))
+}
+
+// Without a majority no participant that fits becomes the leader, or is known to be next: it is chosen
+// before.
+func TestTheTargetIsChosenBeforeTheMajorityIsCut(t *testing.T) {
+	t.Parallel()
+	s, ctx := begun(t, func(cfg *Config) { cfg.Members = 3 })
+	_, err := s.pick(ctx, Injection{On: Leader}, func(c *candidate) bool { return !hasKeeper(c) })
+	require.NoError(t, err)
+	for n, then := range []Injection{{Fault: KillKeeper, On: Leader}, {Fault: Silence, On: Successor}} {
+		r, err := s.round(ctx, Plan{Number: n + 1, Injections: []Injection{{Fault: "cut-majority", On: Anyone}, then}})
+		require.NoError(t, err)
+		require.Empty(t, r.Invalid)
+		require.Len(t, r.Effects, 2)
+	}
+	require.NoError(t, s.failed())
 }
 
 // A participant whose clock is wrong can be killed in the same round: then only the kill is healed.

@@ -72,6 +72,9 @@ type Injection struct {
 	Rate float64 `json:"rate,omitempty"`
 	// Alone is how long it is active before the next fault.
 	Alone time.Duration `json:"alone,omitempty"`
+
+	// target is the participant that was chosen for it in advance; nil: it is chosen when it is injected.
+	target *candidate
 }
 
 // String formats the injection for a log line.

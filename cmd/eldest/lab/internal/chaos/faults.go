@@ -101,10 +101,10 @@ var Kinds = []kind{
 	{"defragment", "defragment all members, one after another", operators, false, false, nil, defragment},
 	{Revoke, "revoke a candidate's lease by hand", operators, false, false, drawer.participant, revoke},
 	{Delete, "delete a candidate's key by hand", operators, false, false, drawer.participant, remove},
-	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofThose(beats, stop)},
-	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofThose(hasKeeper, killBoth)},
-	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofThose(hasKeeper, killKeeper)},
-	{CompactHeld, "hold all that etcd sends to a successor with heartbeats, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofThose(beats, compactHeld)},
+	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofParticipant(stop)},
+	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofParticipant(killBoth)},
+	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofParticipant(killKeeper)},
+	{CompactHeld, "hold all that etcd sends to a successor with heartbeats, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofParticipant(compactHeld)},
 	{EtcdKill, "SIGKILL the member that leads etcd; restart it with its data when the round ends", members, true, true, drawer.leader, ofMember("kill", memberKill)},
 	{EtcdStop, "SIGSTOP the member that leads etcd, then SIGCONT", members, true, true, drawer.leader, ofMember("stop", memberStop)},
 }
@@ -112,6 +112,9 @@ var Kinds = []kind{
 // ofEldest are the faults of what only the participants of Eldest have: heartbeats, keepers, and a clock
 // that can be injected.
 var ofEldest = []Fault{Skew, Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
+
+// fitFor are the faults that not every participant can have, and those which can.
+var fitFor = map[Fault]func(*candidate) bool{Silence: beats, CompactHeld: beats, KillBoth: hasKeeper, KillKeeper: hasKeeper}
 
 // NamesFor lists the faults that apply to a contender.
 func NamesFor(name string) []Fault {

@@ -14,17 +14,14 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ofParticipant makes an injector for one participant that has the role.
+// ofParticipant makes an injector for one participant that has the role and what the fault needs.
 func ofParticipant(do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
-	return ofThose(func(*candidate) bool { return true }, do)
-}
-
-// ofThose makes an injector for one participant that has the role and fits.
-func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
 	return func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error) {
-		c, err := s.pick(ctx, in, fits)
-		if err != nil {
-			return "", nil, err
+		c := in.target
+		if c == nil {
+			if c, err = s.pick(ctx, in, fitFor[in.Fault]); err != nil {
+				return "", nil, err
+			}
 		}
 		s.note("%s: %s", c.who, in)
 		heal, err = do(ctx, s, c, in)
@@ -35,9 +32,12 @@ func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *cand
 func beats(c *candidate) bool     { return c.beat > 0 }
 func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
 
-// pick blocks until a participant has the role and fits, or ctx ends. A leader or successor that does not
+// pick blocks until a participant has the role and fits (nil: anyone does), or ctx ends. A leader or successor that does not
 // fit is ordered to leave, and so is a leader that fits if no waiter does but one is wanted.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
+	if fits == nil {
+		fits = func(*candidate) bool { return true }
+	}
 	var ordered *candidate
 	err = inject.Until(ctx, fmt.Sprintf("a participant has the role %s", in.On), func(ctx context.Context) (bool, error) {
 		all := s.living()
@@ -299,7 +299,7 @@ type target struct {
 // target finds the key of a participant that has the role, and records its removal before that
 // happens: no participant may be notified of it earlier.
 func (s *series) target(ctx context.Context, in Injection) (t target, err error) {
-	c, err := s.pick(ctx, in, func(*candidate) bool { return true })
+	c, err := s.pick(ctx, in, nil)
 	if err != nil {
 		return t, err
 	}

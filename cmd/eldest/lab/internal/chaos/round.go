@@ -45,8 +45,8 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 	defer func() { r.Till = s.now() }()
 	s.note("round %d: %v", p.Number, p)
 	var healers []healer
-	for _, in := range p.Injections {
-		on, heal, err := s.inject(ctx, in)
+	for i, in := range p.Injections {
+		on, heal, err := s.inject(ctx, in, p.Injections[i+1:])
 		if heal != nil {
 			healers = append(healers, heal)
 		}
@@ -74,10 +74,19 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 	return r, err
 }
 
-// inject injects a fault, and blocks until it has taken effect, for s.patience at most.
-func (s *series) inject(ctx context.Context, in Injection) (string, healer, error) {
+// inject injects a fault, and blocks until it has taken effect, for s.patience at most. Before a fault of
+// members, the target of the next fault is chosen if not every participant can have that: without a
+// majority nobody moves in the queue, and nobody knows who is next.
+func (s *series) inject(ctx context.Context, in Injection, then []Injection) (string, healer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
+	if kindOf(in.Fault).group == members && len(then) > 0 && fitFor[then[0].Fault] != nil {
+		target, err := s.pick(ctx, then[0], fitFor[then[0].Fault])
+		if err != nil {
+			return "", nil, fmt.Errorf("%s: %w", then[0], err)
+		}
+		then[0].target = target
+	}
 	on, heal, err := kindOf(in.Fault).inject(ctx, s, in)
 	if err != nil {
 		return on, heal, fmt.Errorf("%s: %w", in, err)
