@@ -58,8 +58,8 @@ func (c *Cluster) setCut(i int, d Direction) error {
 	return c.applyCuts()
 }
 
-// applyCuts sends c.cut to all running members. A member that is stopped or dead receives it when
-// it runs again.
+// applyCuts sends c.cut to all running members. A member that is stopped receives it when it runs again,
+// and one that is dead has it in its configuration when it is restarted.
 func (c *Cluster) applyCuts() error { return c.tellAll(func(reply) {}) }
 
 // tellAll sends every running member the whole set of cut links and calls f with each reply.

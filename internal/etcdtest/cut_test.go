@@ -126,6 +126,18 @@ func TestCutOutlivesRestart(t *testing.T) {
 	requireServes(t, c, 1)
 }
 
+// A member is cut before it can send anything: it may be told what is cut only long after it has started.
+func TestCutFromTheStart(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	require.NoError(t, c.Cut(1))
+	require.NoError(t, c.Member(1).Kill())
+	require.NoError(t, c.Member(1).Begin())
+	require.False(t, serves(c.ClientTo(t, 1)))
+	require.NoError(t, c.Mend(1))
+	requireServes(t, c, 1)
+}
+
 func TestMoveLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, steady)

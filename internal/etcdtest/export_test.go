@@ -3,6 +3,9 @@ package etcdtest
 // Dir is the directory of the cluster's data.
 func (c *Cluster) Dir() string { return c.dir.path }
 
+// Begin starts the member's process, and tells it nothing.
+func (m *Member) Begin() error { return m.start() }
+
 // Pid is the process ID of the running member.
 func (m *Member) Pid() int { return m.running().cmd.Process.Pid }
 

@@ -161,7 +161,7 @@ func (m *Member) awaitReady(ctx context.Context) error {
 	if p == nil {
 		return fmt.Errorf("%w: %s was killed while it started", ErrState, m.Name)
 	}
-	// Partitions outlive restarts; the member receives them before it has joined.
+	// What was cut or mended while it started.
 	if err := m.cluster.applyCuts(); err != nil && !errors.Is(err, errGone) {
 		return err
 	}
@@ -219,7 +219,7 @@ func (m *Member) configure() (path string, err error) {
 	}
 	settings := map[string]any{
 		"etcd": m.etcd, "logger": "zap", // etcd 3.4 has another logger by default
-		"name": m.Name, "data-dir": m.dataDir(), "routes": routes,
+		"name": m.Name, "data-dir": m.dataDir(), "routes": routes, "cut": c.cutLinks(),
 		"listen-client-urls": m.Endpoint, "advertise-client-urls": m.Endpoint,
 		"listen-peer-urls": "http://" + m.real, "initial-advertise-peer-urls": "http://" + m.host,
 		"initial-cluster": strings.Join(initial, ","), "initial-cluster-token": m.token, "initial-cluster-state": state,

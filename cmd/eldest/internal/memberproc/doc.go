@@ -3,11 +3,12 @@
 //
 // # Life
 //
-// The member's argument is a file with etcd's own configuration, as JSON, and with the peers that it
-// reaches through the fabric ("routes", see Route). When it serves requests it prints one JSON line,
-// {"ready":true,"id":"8e9e05c52164694d",...}, on stdout. The end of stdin ends the process at once,
-// without a shutdown, so that members end with a parent that dies. (A member that is stopped by
-// SIGSTOP cannot notice that; where the kernel can kill it as well, the parent asks the kernel to do so.)
+// The member's argument is a file with etcd's own configuration, as JSON, with the peers that it reaches
+// through the fabric ("routes", see Route), and with the links that are cut from the start on ("cut").
+// When it serves requests it prints one JSON line, {"ready":true,"id":"8e9e05c52164694d",...}, on stdout.
+// The end of stdin ends the process at once, without a shutdown, so that members end with a parent that
+// dies. (A member that is stopped by SIGSTOP cannot notice that; where the kernel can kill it as well, the
+// parent asks the kernel to do so.)
 //
 // # Another etcd
 //

@@ -123,12 +123,12 @@ func TestFabricAnswersByItself(t *testing.T) {
 
 func TestConfigure(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "m1.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"name": "m1", "heartbeat-interval": 10, "routes": [{"name": "m2", "host": "a:1", "real": "b:2"}]}`), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "m1", "heartbeat-interval": 10, "routes": [{"name": "m2", "host": "a:1", "real": "b:2"}], "cut": [{"from": "m1", "to": "m2"}]}`), 0o600))
 	cfg, more, err := configure([]string{file})
 	require.NoError(t, err)
 	require.Equal(t, "m1", cfg.Name)
 	require.EqualValues(t, 10, cfg.TickMs)
-	require.Equal(t, extra{Routes: []Route{{Name: "m2", Host: "a:1", Real: "b:2"}}}, more)
+	require.Equal(t, extra{Routes: []Route{{Name: "m2", Host: "a:1", Real: "b:2"}}, Cut: []Link{{From: "m1", To: "m2"}}}, more)
 	for _, bad := range [][]string{nil, {file, "surplus"}, {file + "x"}} {
 		_, _, err := configure(bad)
 		require.Error(t, err)

@@ -58,6 +58,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		if err := useProxy(proxy); err != nil {
 			return err
 		}
+		fab.set(own.Cut)
 		fab.starting.Store(cfg.ClusterState == embed.ClusterStateFlagNew)
 	}
 
@@ -113,6 +114,7 @@ func startServer(path, file string, cfg *embed.Config, lines *lineWriter) (serve
 // extra is what the configuration file has beside etcd's own fields, which etcd ignores.
 type extra struct {
 	Routes []Route `json:"routes"`
+	Cut    []Link  `json:"cut"` // until the first command
 	Etcd   string  `json:"etcd"`
 }
 
