@@ -126,7 +126,8 @@ func (m *Member) Cont() error {
 	return m.cluster.applyCuts()
 }
 
-// start starts a new process; awaitReady waits until it serves.
+// start starts a new process; awaitReady waits until it serves. No cut is missed: those before are in the
+// configuration, and m.mu makes who sets a later one wait for the process, which is then told.
 func (m *Member) start() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,10 +161,6 @@ func (m *Member) awaitReady(ctx context.Context) error {
 	p := m.running()
 	if p == nil {
 		return fmt.Errorf("%w: %s was killed while it started", ErrState, m.Name)
-	}
-	// What was cut or mended while it started.
-	if err := m.cluster.applyCuts(); err != nil && !errors.Is(err, errGone) {
-		return err
 	}
 	select {
 	case r := <-p.ready:

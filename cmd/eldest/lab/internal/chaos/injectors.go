@@ -32,8 +32,9 @@ func ofParticipant(do func(context.Context, *series, *candidate, Injection) (hea
 func beats(c *candidate) bool     { return c.beat > 0 }
 func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
 
-// pick blocks until a participant has the role and fits (nil: anyone does), or ctx ends. A leader or successor that does not
-// fit is ordered to leave, and so is a leader that fits if no waiter does but one is wanted.
+// pick blocks until a participant has the role and fits (nil: anyone does), or ctx ends. A leader or
+// successor that does not fit is ordered to leave, and so is a leader that fits if no waiter does but one
+// is wanted.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
 	if fits == nil {
 		fits = func(*candidate) bool { return true }
