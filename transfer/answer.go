@@ -7,6 +7,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/requestkey"
+	"github.com/eldest-io/eldest/internal/serial"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -40,7 +41,8 @@ func (s *serving) received(ctx context.Context, n news) error {
 	}
 	switch {
 	case err != nil:
-		s.ignored(err)
+		name := keys.Request(s.entry.Election, s.entry.Lease)
+		tell(&s.hooks, s.cfg.Hooks.Ignored, IgnoredEvent{Election: s.entry.Election, Key: name, Err: err})
 		return s.open(ctx, s.token, message{})
 	case r.ID == "":
 		return nil
@@ -144,15 +146,12 @@ func (s *serving) swap(ctx context.Context, swap requestkey.Swap) (done requestk
 }
 
 func (s *serving) answered(r Request, a answer) {
-	if told := s.cfg.Hooks.Answered; told != nil {
-		event := AnsweredEvent{Request: r, Done: a.Done, Reason: a.Reason, Token: a.Token, At: time.Now()}
-		s.hooks.Do(func() { told(event) })
-	}
+	tell(&s.hooks, s.cfg.Hooks.Answered, AnsweredEvent{Request: r, Done: a.Done, Reason: a.Reason, Token: a.Token, At: time.Now()})
 }
 
-func (s *serving) ignored(err error) {
-	if told := s.cfg.Hooks.Ignored; told != nil {
-		event := IgnoredEvent{Election: s.entry.Election, Key: keys.Request(s.entry.Election, s.entry.Lease), Err: err}
-		s.hooks.Do(func() { told(event) })
+// tell queues a call of a hook, if there is one.
+func tell[E any](hooks *serial.Queue, hook func(E), event E) {
+	if hook != nil {
+		hooks.Do(func() { hook(event) })
 	}
 }

@@ -141,8 +141,9 @@ func (q Queue) Plan(target string, options Options) (Plan, error) {
 		return refuse(Behind, filter(behind, deaf)...)
 	}
 	p.asked = append(slices.Clone(back), leader)
-	if pending := func(m Member) bool { return m.Pending }; slices.ContainsFunc(p.asked, pending) {
-		return refuse(Busy, filter(p.asked, pending)...)
+	// Oldest first, as Refusal.Who is.
+	if busy := filter(slices.Concat(q.Members[:1], back), func(m Member) bool { return m.Pending }); len(busy) > 0 {
+		return refuse(Busy, busy...)
 	}
 	p.Back = candidates(back)
 	if len(between) > 0 && options.Order == PassBy {

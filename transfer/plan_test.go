@@ -67,6 +67,7 @@ func TestPlan(t *testing.T) {
 		{"", "X", Keep, "", "", NoLeader, ""},
 		{"L?AB", "B", Keep, "", "", Busy, "L"},
 		{"LA?B", "B", Keep, "", "", Busy, "A"},
+		{"L?A?B", "B", Keep, "", "", Busy, "LA"},
 		{"LAB?", "A", Keep, "", "", "", ""},
 	} {
 		t.Run(fmt.Sprintf("%s to %s %v", tc.line, tc.target, tc.order), func(t *testing.T) {

@@ -85,9 +85,11 @@ func (h *handover) put(ctx context.Context, m Member, q question) (requestkey.Ke
 		return requestkey.Key{}, err
 	case done.Done:
 		return done.Key, nil
-	case mentions(done.Key, q.ID):
-		// The reply of the first attempt was lost. The old mod revision is returned, because the
-		// current one may be that of a request that was taken since, which must not be withdrawn.
+	case unsure && done.Key.Mod != m.mod:
+		// The reply of an earlier attempt was lost. The request may have been carried out by now; then it
+		// is the reason why the request key has changed, or why a candidate has left. The old mod
+		// revision is returned, because the current one may be that of a request that was taken since,
+		// which must not be withdrawn.
 		return requestkey.Key{Mod: m.mod}, nil
 	case done.Gone.Key != "":
 		return requestkey.Key{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}

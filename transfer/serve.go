@@ -209,11 +209,7 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l message) error
 		return err
 	}
 	s.box, s.token = box, token
-	opened := s.cfg.Hooks.Opened
-	if opened != nil {
-		event := OpenedEvent{Election: s.entry.Election, Key: s.key, Token: token, At: time.Now()}
-		s.hooks.Do(func() { opened(event) })
-	}
+	tell(&s.hooks, s.cfg.Hooks.Opened, OpenedEvent{Election: s.entry.Election, Key: s.key, Token: token, At: time.Now()})
 	return nil
 }
 
