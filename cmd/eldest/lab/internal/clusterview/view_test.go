@@ -345,6 +345,7 @@ func TestMembers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Member(leader).Kill())
 	p.until("one is down, and another one leads", func() bool { return states() == "down follower leader" })
+	require.Equal(t, c.Member(leader).Name, p.Members()[leader].Name, "also while it is down")
 	require.NoError(t, c.Member(leader).Restart(etcdtest.Context(t)))
 	p.until("it is up", func() bool { return states() == "follower follower leader" })
 }
