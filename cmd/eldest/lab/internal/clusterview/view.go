@@ -51,8 +51,8 @@ type View struct {
 	list []feed.ElectionState
 	// reported are the problems that were reported, with the time of the newest report.
 	reported map[string]time.Time
-	done     feed.Scenario
-	doneMS   float64 // when the last step of done was done
+	done     []feed.Step
+	doneMS   float64 // when the last of done was done
 }
 
 var _ feed.Source = (*View)(nil)
@@ -72,7 +72,6 @@ func New(cfg Config) (*View, error) {
 	v := &View{
 		cfg: cfg, log: feed.NewLog(), stop: stop,
 		elections: map[string]*election{}, late: map[*election]bool{}, leases: leases{}, reported: map[string]time.Time{},
-		done: feed.Scenario{Steps: []feed.Step{}},
 	}
 	var replacements []string
 	for _, endpoint := range cfg.Conn.Endpoints {
