@@ -145,34 +145,15 @@ func split(shown string) (directory, name string) {
 	return shown[:at], shown[at:]
 }
 
-// Keys of eldest that are attached to a candidate's lease as well, and end in it: requests, and
-// heartbeats.
-var requests, heartbeats = func() (requests, heartbeats string) {
-	requests, _ = keys.RequestRange("x")
-	heartbeats, _ = keys.Heartbeats()
-	return strings.TrimSuffix(requests, "x/"), strings.TrimSuffix(heartbeats, "/")
-}()
-
-// electionOf returns the election of a candidate's key; ok is false for any other key.
+// electionOf returns the election, with its directory, of a candidate's key: one that ends in the
+// lease to which it is attached. ok is false for any other key, also for requests and heartbeats, which
+// are attached to a candidate's lease as well, and end in it. Their namespace may end in any character.
 func electionOf(kv *mvccpb.KeyValue) (shown string, ok bool) {
-	shown, lease, ok := named(string(kv.Key))
-	return shown, ok && lease == kv.Lease
-}
-
-// named returns the election and lease that a key is named for. The key is a candidate's if it is
-// attached to that lease; ok is false for a key that cannot be one.
-func named(key string) (shown string, lease int64, ok bool) {
-	at := strings.LastIndexByte(key, '/')
-	if at <= 0 {
-		return "", 0, false
-	}
-	lease, err := strconv.ParseInt(key[at+1:], 16, 64)
-	if err != nil || lease == 0 || key[at+1:] != strconv.FormatInt(lease, 16) {
-		return "", 0, false
-	}
-	shown = key[:at]
+	key := string(kv.Key)
+	shown, ok = strings.CutSuffix(key, "/"+strconv.FormatInt(kv.Lease, 16))
 	directory, name := split(shown)
-	ok = keys.Check(name) == nil && len(directory) <= maxDirectory && utf8.ValidString(shown) &&
-		!strings.HasSuffix(directory, requests) && !strings.HasSuffix(shown, heartbeats)
-	return shown, lease, ok
+	if !ok || kv.Lease <= 0 || keys.Check(name) != nil || len(directory) > maxDirectory || !utf8.ValidString(shown) {
+		return "", false
+	}
+	return shown, !strings.HasSuffix(key, keys.Request(name, kv.Lease)) && !strings.HasSuffix(key, keys.Heartbeat(kv.Lease))
 }

@@ -56,8 +56,10 @@ func TestElectionOf(t *testing.T) {
 		{"", 0, ""},
 		{"/eldest/request/svc/2a", 0x2a, ""},
 		{"prod//eldest/request/svc/2a", 0x2a, ""},
+		{"prod:/eldest/request/svc/2a", 0x2a, ""}, // a namespace need not end in '/'
 		{"/eldest/heartbeat/2a", 0x2a, ""},
 		{"prod//eldest/heartbeat/2a", 0x2a, ""},
+		{"prod:/eldest/heartbeat/2a", 0x2a, ""},
 		{"/eldest/newest/svc", 0x2a, ""},
 	} {
 		name, ok := electionOf(kv(c.key, c.lease, 1, ""))
