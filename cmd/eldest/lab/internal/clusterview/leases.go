@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 )
 
 // leases are the leases whose time left is known.
@@ -15,16 +14,6 @@ type leases map[int64]leasetime.Left
 
 // unknown is the time left of a lease that is not known.
 const unknown = -1
-
-// left returns the time that a lease has left now, and the time that it was granted for, in
-// milliseconds.
-func (l leases) left(lease int64) (left, granted float64) {
-	r, known := l[lease]
-	if !known {
-		return unknown, 0
-	}
-	return feed.Milliseconds(max(0, r.TTL-time.Since(r.Answered))), feed.Milliseconds(r.Granted)
-}
 
 const (
 	// maxPolled is how many elections, and maxLeases how many leases in all, are polled.
