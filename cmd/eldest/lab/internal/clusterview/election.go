@@ -26,8 +26,9 @@ type election struct {
 	name     string // as it is shown, with its directory
 	revision int64
 	places   []place
-	// announced is when its queue was added to the log.
+	// announced is when its queue was added to the log; late means that values have changed since.
 	announced time.Time
+	late      bool
 }
 
 // place is one key, as it is shown, except for the time that its lease has left.

@@ -119,7 +119,7 @@ func TestValues(t *testing.T) {
 
 // A long queue, and many leases, cost no more than the limits say.
 func TestLimits(t *testing.T) {
-	v := &View{elections: map[string]*election{}, log: feed.NewLog(), reported: map[string]time.Time{}, plain: strings.NewReplacer()}
+	v := &View{elections: map[string]*election{}, log: feed.NewLog(), reported: map[string]time.Time{}}
 	long := &election{name: "long"}
 	for i := range int64(maxPlaces + 7) {
 		long.put(kv(fmt.Sprintf("long/%x", i+1), i+1, i+1, ""))
@@ -173,7 +173,7 @@ func TestForeignKeys(t *testing.T) {
 func TestNewValuesAreShownLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &election{name: "svc"}
-		v := &View{elections: map[string]*election{"svc": e}, late: map[*election]bool{}, log: feed.NewLog()}
+		v := &View{elections: map[string]*election{"svc": e}, log: feed.NewLog()}
 		put := func(key string, lease, create, mod int64) {
 			k := kv(key, lease, create, "")
 			k.ModRevision = mod

@@ -2,11 +2,13 @@ package clusterview
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // leases are the leases whose time left is known.
@@ -25,21 +27,17 @@ const (
 
 // pollLeases asks for the time that leases have left, while a page is open, until ctx ends.
 func (v *View) pollLeases(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := idle
+	for pause := idle; retry.Sleep(ctx, pause) == nil; {
+		var answers leases // none without a page: they would be old when the next one is opened
+		pause = idle
 		if v.log.Read() {
-			began := time.Now()
-			asked := v.polled()
-			answers := leasetime.Ask(ctx, v.cfg.Client, asked, func(err error) { v.failed(ctx, err) })
-			if ctx.Err() != nil {
-				return // the answers are those of an end
-			}
-			v.show(answers)
+			began, asked := time.Now(), v.polled()
+			answers = leasetime.Ask(ctx, v.cfg.Client, asked, func(err error) { v.failed(ctx, err) })
 			pause = max(leaseRound, time.Duration(len(asked))*perLease) - time.Since(began)
-		} else {
-			v.forget()
 		}
-		sleep(ctx, pause)
+		if ctx.Err() == nil { // else the answers are those of an end
+			v.show(answers)
+		}
 	}
 }
 
@@ -47,16 +45,11 @@ func (v *View) pollLeases(ctx context.Context) {
 func (v *View) polled() (asked []int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i, e := range v.sorted() {
-		if i == maxPolled {
-			break
-		}
+	all := v.sorted()
+	for _, e := range all[:min(len(all), maxPolled)] {
 		for _, p := range e.shown() {
-			if p.lease == 0 || slices.Contains(asked, p.lease) {
-				continue
-			}
-			if asked = append(asked, p.lease); len(asked) == maxLeases {
-				return asked
+			if p.lease != 0 && len(asked) < maxLeases && !slices.Contains(asked, p.lease) {
+				asked = append(asked, p.lease)
 			}
 		}
 	}
@@ -67,9 +60,9 @@ func (v *View) polled() (asked []int64) {
 func (v *View) show(answers leases) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before := v.leases
-	v.leases = answers
-	for _, e := range v.sorted() {
+	before := v.left
+	v.left = answers
+	for _, e := range v.elections {
 		if slices.ContainsFunc(e.shown(), func(p place) bool {
 			_, was := before[p.lease]
 			_, is := answers[p.lease]
@@ -80,19 +73,7 @@ func (v *View) show(answers leases) {
 	}
 }
 
-// forget drops all answers: they would be old when the next page is opened.
-func (v *View) forget() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.leases = leases{}
-}
-
 // sorted returns the elections by name. The caller holds mu.
 func (v *View) sorted() []*election {
-	all := make([]*election, 0, len(v.elections))
-	for _, e := range v.elections {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *election) int { return strings.Compare(a.name, b.name) })
-	return all
+	return slices.SortedFunc(maps.Values(v.elections), func(a, b *election) int { return strings.Compare(a.name, b.name) })
 }
