@@ -39,8 +39,8 @@ func (v *View) Do(ctx context.Context, a feed.Action) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	event = v.log.Add(event)
-	if err == nil && len(v.done.Steps) < maxDone {
-		v.done.Steps = append(v.done.Steps, feed.Step{AfterMS: event.AtMS - v.doneMS, Action: a})
+	if err == nil && len(v.done) < maxDone {
+		v.done = append(v.done, feed.Step{AfterMS: event.AtMS - v.doneMS, Action: a})
 		v.doneMS = event.AtMS
 	}
 	return err
@@ -50,75 +50,58 @@ func (v *View) Do(ctx context.Context, a feed.Action) error {
 func (v *View) Done() feed.Scenario {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return feed.Scenario{Name: v.done.Name, Steps: append([]feed.Step{}, v.done.Steps...)}
+	return feed.Scenario{Steps: append([]feed.Step{}, v.done...)}
 }
 
 func (v *View) do(ctx context.Context, a feed.Action) error {
-	if a.Do != feed.Evict && a.Do != feed.Transfer {
-		return feed.Refused("%s cannot be done to an existing cluster, only %s and %s", cli.Printable(a.Do), feed.Evict, feed.Transfer)
-	}
-	if !v.cfg.Write {
-		return feed.Refused("the cluster is only shown; start eldest lab with --write to change it")
-	}
 	directory, name := split(cmp.Or(a.Election, v.cfg.Election))
-	if err := keys.Check(name); err != nil {
-		return feed.Refused("%s", connect.Because(err))
-	}
-	if a.Key == "" || a.Token == 0 {
+	invalid := keys.Check(name)
+	switch {
+	case a.Do != feed.Evict && a.Do != feed.Transfer:
+		return feed.Refused("%s cannot be done to an existing cluster, only %s and %s", cli.Printable(a.Do), feed.Evict, feed.Transfer)
+	case !v.cfg.Write:
+		return feed.Refused("the cluster is only shown; start eldest lab with --write to change it")
+	case invalid != nil:
+		return feed.Refused("%s", connect.Because(invalid))
+	case a.Key == "" || a.Token == 0:
 		return feed.Refused("an action on a candidate needs its key and token")
-	}
-	if v.cfg.Election != "" && (directory != "" || name != v.cfg.Election) {
+	case v.cfg.Election != "" && directory+name != v.cfg.Election:
 		return feed.Refused("only the election %s is shown", cli.Printable(v.cfg.Election))
 	}
-	c := candidate{directory: directory, election: name, key: strings.TrimPrefix(a.Key, directory), token: eldest.Token(a.Token)}
-	if a.Do == feed.Evict {
-		return v.evict(ctx, c)
+	t := target{transfer.Client(v.cfg.Client), directory, name, strings.TrimPrefix(a.Key, directory), eldest.Token(a.Token)}
+	if directory != "" {
+		t.Clients = transfer.Clients{KV: namespace.NewKV(v.cfg.Client, directory), Watcher: namespace.NewWatcher(v.cfg.Client, directory)}
 	}
-	return v.transfer(ctx, c)
+	if a.Do == feed.Evict {
+		return v.evict(ctx, t)
+	}
+	return v.transfer(ctx, t)
 }
 
-// candidate is whom an action is about: its election in a directory, and the key without the
-// directory.
-type candidate struct {
+// target is the candidate that an action is about. The clients are within the directory of its
+// election, and the names without it.
+type target struct {
+	transfer.Clients
 	directory, election, key string
 	token                    eldest.Token
 }
 
-// clients are the clients within the directory.
-func (v *View) clients(c candidate) transfer.Clients {
-	if c.directory == "" {
-		return transfer.Client(v.cfg.Client)
-	}
-	return transfer.Clients{KV: namespace.NewKV(v.cfg.Client, c.directory), Watcher: namespace.NewWatcher(v.cfg.Client, c.directory)}
-}
-
-// changed refuses an action on a registration that is not there any more.
-func (c candidate) changed(token eldest.Token) error {
-	if token == c.token {
-		return nil
-	}
-	return feed.Refused("%s was registered again meanwhile: it now has token %d, not %d; nothing was done", cli.Printable(c.key), token, c.token)
-}
-
 // evict deletes the candidate's key, as "eldest evict" does.
-func (v *View) evict(ctx context.Context, c candidate) error {
+func (v *View) evict(ctx context.Context, t target) error {
 	bounded, cancel := context.WithTimeout(ctx, 2*v.cfg.Conn.CommandTimeout)
 	defer cancel()
-	kv := v.clients(c).KV
-	plan, err := operate.PlanRemoval(bounded, kv, c.election, c.key, "")
+	plan, err := operate.PlanRemoval(bounded, t.KV, t.election, t.key, "")
 	if err == nil {
-		err = c.changed(plan.Token)
-	}
-	if err == nil {
-		err = plan.CarryOut(bounded, kv)
+		plan.Token = t.token // that of the registration which the user has seen
+		err = plan.CarryOut(bounded, t.KV)
 		if err != nil && connect.Silent(err) {
 			return fmt.Errorf("%w; the key may have been removed nevertheless", v.explained(err))
 		}
 	}
 	var coded *cli.CodedError
 	switch {
-	case err == nil, errors.Is(err, feed.ErrRefused):
-		return err
+	case err == nil:
+		return nil
 	case errors.As(err, &coded), errors.Is(err, operate.ErrReplaced):
 		return feed.Refused("%s", connect.Because(err))
 	}
@@ -126,43 +109,43 @@ func (v *View) evict(ctx context.Context, c candidate) error {
 }
 
 // transfer hands leadership to the candidate, as "eldest transfer" does.
-func (v *View) transfer(ctx context.Context, c candidate) error {
+func (v *View) transfer(ctx context.Context, t target) error {
 	options := transfer.Options{Timeout: transfer.DefaultTimeout, Drain: transfer.DefaultDrain, ShouldYield: operate.ShouldYield}
 	once, cancel := context.WithTimeout(ctx, v.cfg.Conn.CommandTimeout)
 	defer cancel()
-	clients := v.clients(c)
-	queue, err := transfer.Survey(once, clients.KV, c.election)
+	queue, err := transfer.Survey(once, t.KV, t.election)
 	if err != nil {
 		return v.explained(err)
 	}
-	plan, err := queue.Plan(c.key, options)
-	if err == nil {
-		err = c.changed(plan.Target.Token)
+	var result transfer.Result
+	plan, err := queue.Plan(t.key, options)
+	if now := plan.Target.Token; err == nil && now != t.token {
+		return feed.Refused("%s %w: it now has token %d, not %d; nothing was done", cli.Printable(t.key), operate.ErrReplaced, now, t.token)
 	}
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, operate.Limit(plan, options, v.cfg.Conn.CommandTimeout))
 		defer cancel()
-		_, err = transfer.To(bounded, clients, c.election, c.key, options)
+		result, err = transfer.To(bounded, t.Clients, t.election, t.key, options)
 	}
 	refusal, isRefusal := errors.AsType[*transfer.Refusal](err)
 	switch {
-	case err == nil, errors.Is(err, feed.ErrRefused):
-		return err
+	case err == nil:
+		return nil
 	case isRefusal:
 		text := connect.Because(err)
-		if advice := operate.Advice(refusal, c.election); advice != "" {
+		if advice := operate.Advice(refusal, t.election); advice != "" {
 			text += "; " + advice
 		}
-		if refusal.Unknown {
+		if refusal.Unknown || len(result.Moved) > 0 { // something was done
 			return errors.New(text)
 		}
 		return feed.Refused("%s", text)
 	case errors.Is(err, transfer.ErrOvertaken):
 		return fmt.Errorf("%s: the target left the queue meanwhile, or yielded to another candidate", connect.Because(err))
 	case connect.Code(err) == codes.PermissionDenied:
-		begin, _ := keys.RequestRange(c.election)
+		begin, _ := keys.RequestRange(t.election)
 		return fmt.Errorf("%s; user %q needs a role that may read the election's keys and write those under %s",
-			connect.Because(err), v.cfg.Conn.User, cli.Printable(v.cfg.Conn.Namespace+c.directory+begin))
+			connect.Because(err), v.cfg.Conn.User, cli.Printable(v.cfg.Conn.Namespace+t.directory+begin))
 	}
 	return v.explained(err)
 }

@@ -17,10 +17,11 @@
 //
 // At the start, and after an interruption of the watch, the names of all keys in the range are read,
 // 2,000 at a time, and the queues; keys that are named like candidates, 100 at a time, are compared
-// with the leases in their names. etcd sends each change of a key in the range, also of keys that
-// belong to no election. While a page is open, etcd is asked for the time that each lease has left:
-// every second for up to 20 leases, and at most 20 leases a second, of the first 200 elections, 100
-// candidates each, 200 leases in all. Each endpoint is asked for its status every two seconds.
+// with the leases in their names, and read if there is a candidate of a new election among them. etcd
+// sends each change of a key in the range, also of keys that belong to no election. While a page is
+// open, etcd is asked for the time that each lease has left: every second for up to 20 leases, and at
+// most 20 leases a second, of the first 200 elections, 100 candidates each, 200 leases in all. Each
+// endpoint is asked for its status every two seconds.
 //
 // # Not guaranteed
 //

@@ -26,20 +26,15 @@ type election struct {
 	name     string // as it is shown, with its directory
 	revision int64
 	places   []place
-	// announced is when its queue was added to the log.
+	// announced is when its queue was added to the log; late means that values have changed since.
 	announced time.Time
+	late      bool
 }
 
-// place is one key.
+// place is one key, as it is shown, except for the time that its lease has left.
 type place struct {
-	// key is as it is shown: see shownKey.
-	key         string
-	create, mod int64
-	lease       int64
-	// who names the candidate for people, value is its value; both are printable, and shortened.
-	who, value string
-	// foreign means that it is no candidate's key.
-	foreign bool
+	feed.PlaceState
+	lease int64
 }
 
 // maxPlaces is how many places of a queue are shown.
@@ -53,39 +48,37 @@ const (
 	maxForeign = 256
 )
 
-// shownKey returns a key as it is shown: that of a candidate whole, so that actions can name it. Of a
-// foreign one that is long, or no text, it is the beginning, and a hash that tells it from others.
-func shownKey(key string, foreign bool) string {
-	if !foreign || len(key) <= maxForeign && utf8.ValidString(key) {
-		return key
+// shownKey returns a key in an election's range as it is shown, and whether it is foreign. That of a
+// candidate is whole, so that actions can name it. Of a foreign one that is long, or no text, it is
+// the beginning, and a hash that tells it from others.
+func shownKey(election, key string) (shown string, foreign bool) {
+	_, err := keys.Parse(election, key)
+	text := utf8.ValidString(key)
+	switch {
+	case text && err == nil:
+		return key, false
+	case text && len(key) <= maxForeign:
+		return key, true
 	}
 	sum := sha256.Sum256([]byte(key))
-	return fmt.Sprintf("%s... (%d bytes, %x)", strings.ToValidUTF8(key[:min(len(key), maxForeign)], "?"), len(key), sum[:6])
-}
-
-// isForeign reports whether a key in an election's range is no candidate's.
-func isForeign(election, key string) bool {
-	directory, name := split(election)
-	_, err := keys.Parse(name, strings.TrimPrefix(key, directory))
-	return err != nil || !utf8.ValidString(key)
+	return fmt.Sprintf("%s... (%d bytes, %x)", strings.ToValidUTF8(key[:min(len(key), maxForeign)], "?"), len(key), sum[:6]), true
 }
 
 func newPlace(election string, kv *mvccpb.KeyValue) place {
-	foreign := isForeign(election, string(kv.Key))
-	p := place{
-		key: shownKey(string(kv.Key), foreign), create: kv.CreateRevision, mod: kv.ModRevision, lease: kv.Lease,
-		value: operate.ShownValue(kv.Value), foreign: foreign,
-	}
-	p.who = p.value
-	if node, ok := operate.NodeOf(kv.Value); ok && node.NodeID != "" {
-		p.who = cli.Printable(node.NodeID)
+	p := place{lease: kv.Lease, PlaceState: feed.PlaceState{
+		Value: operate.ShownValue(kv.Value), Create: kv.CreateRevision, Mod: kv.ModRevision, Lease: strconv.FormatInt(kv.Lease, 16),
+	}}
+	p.Key, p.Foreign = shownKey(election, string(kv.Key))
+	p.Who = p.Value
+	if node, ok := operate.NodeOf(kv.Value); ok {
+		p.Who = cli.Printable(node.NodeID)
 	}
 	return p
 }
 
 // older orders a queue.
 func older(a, b place) int {
-	return cmp.Or(cmp.Compare(a.create, b.create), strings.Compare(a.key, b.key))
+	return cmp.Or(cmp.Compare(a.Create, b.Create), strings.Compare(a.Key, b.Key))
 }
 
 // put adds a key, or a new value of it, and reports whether it is new.
@@ -102,19 +95,19 @@ func (e *election) put(kv *mvccpb.KeyValue) (added bool) {
 
 // remove deletes a key; the event has only its name.
 func (e *election) remove(key string) {
-	shown := shownKey(key, isForeign(e.name, key))
-	e.places = slices.DeleteFunc(e.places, func(p place) bool { return p.key == shown })
+	shown, _ := shownKey(e.name, key)
+	e.places = slices.DeleteFunc(e.places, func(p place) bool { return p.Key == shown })
 }
 
 // listed returns the election's line in the list of elections.
 func (e *election) listed() feed.ElectionState {
 	line := feed.ElectionState{Name: e.name}
 	for _, p := range e.places {
-		if p.foreign {
+		if p.Foreign {
 			continue
 		}
 		if line.Candidates == 0 {
-			line.Leader, line.Token = p.who, p.create
+			line.Leader, line.Token = p.Who, p.Create
 		}
 		line.Candidates++
 	}
@@ -125,15 +118,15 @@ func (e *election) listed() feed.ElectionState {
 func (e *election) shown() []place { return e.places[:min(len(e.places), maxPlaces)] }
 
 // state returns the queue for the page.
-func (e *election) state(leases leases) *feed.QueueState {
-	shown := e.shown()
-	q := &feed.QueueState{Election: e.name, Revision: e.revision, Places: make([]feed.PlaceState, len(shown)), More: len(e.places) - len(shown)}
-	for i, p := range shown {
-		left, granted := leases.left(p.lease)
-		q.Places[i] = feed.PlaceState{
-			Key: p.key, Who: p.who, Value: p.value, Create: p.create, Mod: p.mod,
-			Lease: strconv.FormatInt(p.lease, 16), LeftMS: left, GrantedMS: granted, Foreign: p.foreign,
+func (e *election) state(left leases) *feed.QueueState {
+	q := &feed.QueueState{Election: e.name, Revision: e.revision, Places: []feed.PlaceState{}, More: len(e.places) - len(e.shown())}
+	for _, p := range e.shown() {
+		p.LeftMS = unknown
+		if l, known := left[p.lease]; known {
+			p.LeftMS = feed.Milliseconds(max(0, l.TTL-time.Since(l.Answered)))
+			p.GrantedMS = feed.Milliseconds(l.Granted)
 		}
+		q.Places = append(q.Places, p.PlaceState)
 	}
 	return q
 }
@@ -145,34 +138,15 @@ func split(shown string) (directory, name string) {
 	return shown[:at], shown[at:]
 }
 
-// Keys of eldest that are attached to a candidate's lease as well, and end in it: requests, and
-// heartbeats.
-var requests, heartbeats = func() (requests, heartbeats string) {
-	requests, _ = keys.RequestRange("x")
-	heartbeats, _ = keys.Heartbeats()
-	return strings.TrimSuffix(requests, "x/"), strings.TrimSuffix(heartbeats, "/")
-}()
-
-// electionOf returns the election of a candidate's key; ok is false for any other key.
+// electionOf returns the election, with its directory, of a candidate's key: one that ends in the
+// lease to which it is attached. ok is false for any other key, also for requests and heartbeats, which
+// are attached to a candidate's lease as well, and end in it. Their namespace may end in any character.
 func electionOf(kv *mvccpb.KeyValue) (shown string, ok bool) {
-	shown, lease, ok := named(string(kv.Key))
-	return shown, ok && lease == kv.Lease
-}
-
-// named returns the election and lease that a key is named for. The key is a candidate's if it is
-// attached to that lease; ok is false for a key that cannot be one.
-func named(key string) (shown string, lease int64, ok bool) {
-	at := strings.LastIndexByte(key, '/')
-	if at <= 0 {
-		return "", 0, false
-	}
-	lease, err := strconv.ParseInt(key[at+1:], 16, 64)
-	if err != nil || lease == 0 || key[at+1:] != strconv.FormatInt(lease, 16) {
-		return "", 0, false
-	}
-	shown = key[:at]
+	key := string(kv.Key)
+	shown, ok = strings.CutSuffix(key, "/"+strconv.FormatInt(kv.Lease, 16))
 	directory, name := split(shown)
-	ok = keys.Check(name) == nil && len(directory) <= maxDirectory && utf8.ValidString(shown) &&
-		!strings.HasSuffix(directory, requests) && !strings.HasSuffix(shown, heartbeats)
-	return shown, lease, ok
+	if !ok || kv.Lease <= 0 || keys.Check(name) != nil || len(directory) > maxDirectory || !utf8.ValidString(shown) {
+		return "", false
+	}
+	return shown, !strings.HasSuffix(key, keys.Request(name, kv.Lease)) && !strings.HasSuffix(key, keys.Heartbeat(kv.Lease))
 }

@@ -56,8 +56,10 @@ func TestElectionOf(t *testing.T) {
 		{"", 0, ""},
 		{"/eldest/request/svc/2a", 0x2a, ""},
 		{"prod//eldest/request/svc/2a", 0x2a, ""},
+		{"prod:/eldest/request/svc/2a", 0x2a, ""}, // a namespace need not end in '/'
 		{"/eldest/heartbeat/2a", 0x2a, ""},
 		{"prod//eldest/heartbeat/2a", 0x2a, ""},
+		{"prod:/eldest/heartbeat/2a", 0x2a, ""},
 		{"/eldest/newest/svc", 0x2a, ""},
 	} {
 		name, ok := electionOf(kv(c.key, c.lease, 1, ""))
@@ -108,16 +110,16 @@ func TestValues(t *testing.T) {
 	node, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Address: "h:1", TTL: time.Second})
 	require.NoError(t, err)
 	p := newPlace("svc", kv("svc/2a", 0x2a, 1, string(node)))
-	require.Equal(t, "n1", p.who)
-	require.Equal(t, "node n1 at h:1", p.value)
+	require.Equal(t, "n1", p.Who)
+	require.Equal(t, "node n1 at h:1", p.Value)
 	p = newPlace("svc", kv("svc/2a", 0x2a, 1, "\x1b[2J\xff"))
-	require.Equal(t, `"\x1b[2J\xff"`, p.who)
-	require.Equal(t, p.who, p.value)
+	require.Equal(t, `"\x1b[2J\xff"`, p.Who)
+	require.Equal(t, p.Who, p.Value)
 }
 
 // A long queue, and many leases, cost no more than the limits say.
 func TestLimits(t *testing.T) {
-	v := &View{elections: map[string]*election{}, log: feed.NewLog(), reported: map[string]time.Time{}, plain: strings.NewReplacer()}
+	v := &View{elections: map[string]*election{}, log: feed.NewLog(), reported: map[string]time.Time{}}
 	long := &election{name: "long"}
 	for i := range int64(maxPlaces + 7) {
 		long.put(kv(fmt.Sprintf("long/%x", i+1), i+1, i+1, ""))
@@ -153,10 +155,10 @@ func TestForeignKeys(t *testing.T) {
 	require.False(t, e.put(kv(long, 0, 1, "again")))
 	names := map[string]bool{}
 	for _, p := range e.places {
-		require.Less(t, len(p.key), 2*maxForeign)
-		require.True(t, utf8.ValidString(p.key))
-		require.Equal(t, p.key != "svc/2a", p.foreign)
-		names[p.key] = true
+		require.Less(t, len(p.Key), 2*maxForeign)
+		require.True(t, utf8.ValidString(p.Key))
+		require.Equal(t, p.Key != "svc/2a", p.Foreign)
+		names[p.Key] = true
 	}
 	require.Len(t, names, 4)
 	for _, key := range []string{long, "svc/\xff", long + "y"} {
@@ -164,14 +166,14 @@ func TestForeignKeys(t *testing.T) {
 		e.remove(key)
 		require.Len(t, e.places, n-1)
 	}
-	require.Equal(t, "svc/2a", e.places[0].key)
+	require.Equal(t, "svc/2a", e.places[0].Key)
 }
 
 // New values are shown ten times a second at most; candidates that come and go, always.
 func TestNewValuesAreShownLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &election{name: "svc"}
-		v := &View{elections: map[string]*election{"svc": e}, late: map[*election]bool{}, log: feed.NewLog()}
+		v := &View{elections: map[string]*election{"svc": e}, log: feed.NewLog()}
 		put := func(key string, lease, create, mod int64) {
 			k := kv(key, lease, create, "")
 			k.ModRevision = mod

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -16,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -26,12 +25,9 @@ const (
 	steady                = 5 * time.Second
 )
 
-// errWatchEnded is the error of a watch that ended without a reason.
-var errWatchEnded = errors.New("the watch has ended")
-
 // follow reads the elections and watches them, again after each failure, until ctx ends.
 func (v *View) follow(ctx context.Context) {
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
+	for pause := time.Duration(0); retry.Sleep(ctx, pause) == nil; pause = min(max(2*pause, firstPause), lastPause) {
 		began := time.Now()
 		err := v.once(ctx)
 		switch {
@@ -42,9 +38,8 @@ func (v *View) follow(ctx context.Context) {
 			v.failed(ctx, err)
 		}
 		if time.Since(began) > steady {
-			pause = firstPause
+			pause = 0
 		}
-		sleep(ctx, pause)
 	}
 }
 
@@ -76,81 +71,81 @@ func (v *View) once(ctx context.Context) error {
 		if err := response.Err(); err != nil {
 			return err
 		}
-		if err := v.change(ctx, response.Events); err != nil {
-			return err
+		// One revision after the other, so that every leader is shown.
+		for events := response.Events; len(events) > 0; {
+			revision, n := events[0].Kv.ModRevision, 1
+			for n < len(events) && events[n].Kv.ModRevision == revision {
+				n++
+			}
+			if err := v.discover(ctx, events[:n]); err != nil {
+				return err
+			}
+			v.apply(revision, events[:n])
+			events = events[n:]
 		}
 	}
-	return errWatchEnded
+	return errors.New("the watch has ended")
 }
 
 // reset replaces all elections.
 func (v *View) reset(found []*election) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before := maps.Clone(v.elections)
-	clear(v.elections)
-	clear(v.late)
+	before := v.elections
+	v.elections = map[string]*election{}
 	for _, e := range found {
-		v.elections[e.name] = e
-		v.showQueue(e)
+		v.add(e)
 		delete(before, e.name)
 	}
 	for name := range before {
 		v.log.ForgetQueue(name)
 	}
-	v.announceNow()
+	v.announce()
+}
+
+// add adds an election that was read. The caller holds mu.
+func (v *View) add(e *election) {
+	v.elections[e.name] = e
+	v.showQueue(e)
 }
 
 // showQueue adds the queue of an election to the log. The caller holds mu.
 func (v *View) showQueue(e *election) {
-	e.announced = time.Now()
-	delete(v.late, e)
-	v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.leases)})
+	e.announced, e.late = time.Now(), false
+	v.log.Add(feed.Event{Type: feed.Queue, Queue: e.state(v.left)})
 }
 
-// often is the time between two events of a queue at least in which neither its order nor its
-// members have changed.
-const often = 100 * time.Millisecond
+const (
+	// often is the time between two events of a queue at least in which neither its order nor its
+	// members have changed.
+	often = 100 * time.Millisecond
+	// announcing is how many times as long is between two lists of elections at least.
+	announcing = 5
+)
 
-// catchUp shows the queues whose newest state came too soon after another one, until ctx ends.
+// catchUp shows the queues whose newest state came too soon after another one, and the list of
+// elections when it has changed, until ctx ends.
 func (v *View) catchUp(ctx context.Context) {
-	for ctx.Err() == nil {
-		sleep(ctx, often)
+	for round := 1; retry.Sleep(ctx, often) == nil; round++ {
 		v.mu.Lock()
-		for e := range v.late {
-			v.showQueue(e)
+		for _, e := range v.elections {
+			if e.late {
+				v.showQueue(e)
+			}
+		}
+		if v.listed != nil && round%announcing == 0 {
+			v.announce()
 		}
 		v.mu.Unlock()
 	}
-}
-
-// change applies the events of a watch, and shows the queues whose order or members a revision has
-// changed, so that every leader is shown.
-func (v *View) change(ctx context.Context, events []*clientv3.Event) error {
-	for len(events) > 0 {
-		revision := events[0].Kv.ModRevision
-		n := slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Kv.ModRevision != revision })
-		if n < 0 {
-			n = len(events)
-		}
-		if err := v.discover(ctx, events[:n]); err != nil {
-			return err
-		}
-		v.apply(revision, events[:n])
-		events = events[n:]
-	}
-	return nil
 }
 
 // discover reads the elections of which a first candidate has registered: there may be other keys in
 // their ranges.
 func (v *View) discover(ctx context.Context, events []*clientv3.Event) error {
 	for _, event := range events {
-		if event.Type == clientv3.EventTypeDelete || v.cfg.Election != "" {
-			continue
-		}
-		name, ok := electionOf(event.Kv)
-		if !ok || !v.room(name) {
+		name, ok := electionOf(event.Kv) // a deletion has no lease
+		if !ok || v.cfg.Election != "" || !v.room(name) {
 			continue
 		}
 		e, err := v.readElection(ctx, name, event.Kv.ModRevision)
@@ -158,53 +153,50 @@ func (v *View) discover(ctx context.Context, events []*clientv3.Event) error {
 			return err
 		}
 		v.mu.Lock()
-		v.elections[name] = e
-		v.showQueue(e)
+		v.add(e)
 		v.mu.Unlock()
 	}
 	return nil
 }
 
-// room reports whether an election is new and can be shown. If too many are shown, one without a
-// candidate is dropped for it.
+// room reports whether an election is new and can be shown. If too many are shown, one without a key is
+// dropped for it.
 func (v *View) room(name string) bool {
 	v.mu.Lock()
-	_, known := v.elections[name]
-	if known || len(v.elections) < maxElections {
-		v.mu.Unlock()
-		return !known
+	defer v.mu.Unlock()
+	if v.elections[name] != nil || len(v.elections) < maxElections {
+		return v.elections[name] == nil
 	}
-	dropped := false
 	for other, e := range v.elections {
 		if len(e.places) == 0 {
 			delete(v.elections, other)
-			delete(v.late, e)
 			v.log.ForgetQueue(other)
-			dropped = true
-			break
+			return true
 		}
 	}
-	n := len(v.elections) + 1
-	v.mu.Unlock()
-	if !dropped {
-		v.report(tooMany(n))
-	}
-	return dropped
+	v.report(tooMany(len(v.elections) + 1))
+	return false
 }
 
-// apply applies the events of one revision.
+// apply applies the events of one revision. A key is in the range of more than one election if their
+// names nest.
 func (v *View) apply(revision int64, events []*clientv3.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	changed := map[*election]bool{} // whether more than the values of keys has changed
 	for _, event := range events {
-		for _, e := range v.around(string(event.Kv.Key)) {
-			if e.revision >= revision { // it was read after this
+		key := string(event.Kv.Key)
+		for at := range min(len(key), maxDirectory+keys.MaxName+1) { // no name is longer
+			if key[at] != '/' {
+				continue
+			}
+			e := v.elections[key[:at]]
+			if e == nil || e.revision >= revision { // it was read after this
 				continue
 			}
 			moved := true
 			if event.Type == clientv3.EventTypeDelete {
-				e.remove(string(event.Kv.Key))
+				e.remove(key)
 			} else {
 				moved = e.put(event.Kv)
 			}
@@ -212,53 +204,22 @@ func (v *View) apply(revision int64, events []*clientv3.Event) {
 		}
 	}
 	for e, moved := range changed {
-		e.revision = revision
+		e.revision, e.late = revision, true
 		if moved || time.Since(e.announced) >= often {
 			v.showQueue(e)
-		} else {
-			v.late[e] = true
 		}
 	}
 }
 
-// around returns the elections in whose range a key is: more than one, if their names nest. The caller
-// holds mu.
-func (v *View) around(key string) (all []*election) {
-	for at := range min(len(key), maxDirectory+keys.MaxName+1) { // no name is longer
-		if key[at] != '/' {
-			continue
-		}
-		if e := v.elections[key[:at]]; e != nil {
-			all = append(all, e)
-		}
-	}
-	return all
-}
-
-// announcing is the time between two lists of elections at least.
-const announcing = 500 * time.Millisecond
-
-// announce shows the list of elections when it has changed, until ctx ends.
-func (v *View) announce(ctx context.Context) {
-	for ctx.Err() == nil {
-		sleep(ctx, announcing)
-		v.mu.Lock()
-		if v.list != nil { // nil: they were not read yet
-			v.announceNow()
-		}
-		v.mu.Unlock()
-	}
-}
-
-// announceNow shows the list of elections if it has changed. The caller holds mu.
-func (v *View) announceNow() {
-	list := make([]feed.ElectionState, 0, len(v.elections))
-	for _, e := range v.elections {
+// announce shows the list of elections if it has changed, and the first one also if it is empty. The
+// caller holds mu.
+func (v *View) announce() {
+	list := []feed.ElectionState{}
+	for _, e := range v.sorted() {
 		list = append(list, e.listed())
 	}
-	slices.SortFunc(list, func(a, b feed.ElectionState) int { return strings.Compare(a.Name, b.Name) })
-	if v.list == nil || !slices.Equal(list, v.list) { // also the first list is shown if it is empty
-		v.list = list
+	if v.listed == nil || !slices.Equal(list, v.listed) {
+		v.listed = list
 		v.log.Add(feed.Event{Type: feed.Elections, Elections: list})
 	}
 }

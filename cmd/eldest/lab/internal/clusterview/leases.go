@@ -2,12 +2,13 @@ package clusterview
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // leases are the leases whose time left is known.
@@ -15,16 +16,6 @@ type leases map[int64]leasetime.Left
 
 // unknown is the time left of a lease that is not known.
 const unknown = -1
-
-// left returns the time that a lease has left now, and the time that it was granted for, in
-// milliseconds.
-func (l leases) left(lease int64) (left, granted float64) {
-	r, known := l[lease]
-	if !known {
-		return unknown, 0
-	}
-	return feed.Milliseconds(max(0, r.TTL-time.Since(r.Answered))), feed.Milliseconds(r.Granted)
-}
 
 const (
 	// maxPolled is how many elections, and maxLeases how many leases in all, are polled.
@@ -36,21 +27,17 @@ const (
 
 // pollLeases asks for the time that leases have left, while a page is open, until ctx ends.
 func (v *View) pollLeases(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := idle
+	for pause := idle; retry.Sleep(ctx, pause) == nil; {
+		var answers leases // none without a page: they would be old when the next one is opened
+		pause = idle
 		if v.log.Read() {
-			began := time.Now()
-			asked := v.polled()
-			answers := leasetime.Ask(ctx, v.cfg.Client, asked, func(err error) { v.failed(ctx, err) })
-			if ctx.Err() != nil {
-				return // the answers are those of an end
-			}
-			v.show(answers)
+			began, asked := time.Now(), v.polled()
+			answers = leasetime.Ask(ctx, v.cfg.Client, asked, func(err error) { v.failed(ctx, err) })
 			pause = max(leaseRound, time.Duration(len(asked))*perLease) - time.Since(began)
-		} else {
-			v.forget()
 		}
-		sleep(ctx, pause)
+		if ctx.Err() == nil { // else the answers are those of an end
+			v.show(answers)
+		}
 	}
 }
 
@@ -58,16 +45,11 @@ func (v *View) pollLeases(ctx context.Context) {
 func (v *View) polled() (asked []int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i, e := range v.sorted() {
-		if i == maxPolled {
-			break
-		}
+	all := v.sorted()
+	for _, e := range all[:min(len(all), maxPolled)] {
 		for _, p := range e.shown() {
-			if p.lease == 0 || slices.Contains(asked, p.lease) {
-				continue
-			}
-			if asked = append(asked, p.lease); len(asked) == maxLeases {
-				return asked
+			if p.lease != 0 && len(asked) < maxLeases && !slices.Contains(asked, p.lease) {
+				asked = append(asked, p.lease)
 			}
 		}
 	}
@@ -78,9 +60,9 @@ func (v *View) polled() (asked []int64) {
 func (v *View) show(answers leases) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before := v.leases
-	v.leases = answers
-	for _, e := range v.sorted() {
+	before := v.left
+	v.left = answers
+	for _, e := range v.elections {
 		if slices.ContainsFunc(e.shown(), func(p place) bool {
 			_, was := before[p.lease]
 			_, is := answers[p.lease]
@@ -91,19 +73,7 @@ func (v *View) show(answers leases) {
 	}
 }
 
-// forget drops all answers: they would be old when the next page is opened.
-func (v *View) forget() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.leases = leases{}
-}
-
 // sorted returns the elections by name. The caller holds mu.
 func (v *View) sorted() []*election {
-	all := make([]*election, 0, len(v.elections))
-	for _, e := range v.elections {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b *election) int { return strings.Compare(a.name, b.name) })
-	return all
+	return slices.SortedFunc(maps.Values(v.elections), func(a, b *election) int { return strings.Compare(a.name, b.name) })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 const (
@@ -22,30 +23,34 @@ const (
 
 // pollMembers asks each endpoint for its status, while a page is open, until ctx ends.
 func (v *View) pollMembers(ctx context.Context) {
-	var last []feed.MemberState
+	last := make([]feed.MemberState, len(v.endpoints))
+	for i, endpoint := range v.endpoints {
+		last[i] = feed.MemberState{Name: endpoint, Endpoint: endpoint}
+	}
 	var names map[uint64]string
 	var named time.Time
-	for ctx.Err() == nil {
-		pause := idle
-		if v.log.Read() {
-			if names == nil || time.Since(named) > namesAge {
-				names, named = v.memberNames(ctx, names), time.Now()
-			}
-			now := v.members(ctx, names)
-			if ctx.Err() != nil {
-				return // the answers are those of an end
-			}
-			if !slices.Equal(now, last) {
-				last = now
-				v.log.Add(feed.Event{Type: feed.Members, Members: now})
-			}
-			pause = memberRound
+	for pause := idle; retry.Sleep(ctx, pause) == nil; {
+		if pause = idle; !v.log.Read() {
+			continue
 		}
-		sleep(ctx, pause)
+		pause = memberRound
+		if names == nil || time.Since(named) > namesAge {
+			names, named = v.memberNames(ctx, names), time.Now()
+		}
+		now := slices.Clone(last)
+		var asking sync.WaitGroup
+		for i, endpoint := range v.cfg.Conn.Endpoints {
+			asking.Go(func() { v.askMember(ctx, endpoint, names, &now[i]) })
+		}
+		asking.Wait()
+		if ctx.Err() == nil && !slices.Equal(now, last) { // else the answers are those of an end
+			last = now
+			v.log.Add(feed.Event{Type: feed.Members, Members: now})
+		}
 	}
 }
 
-// memberNames returns the names of the members; the former ones if etcd does not answer.
+// memberNames returns the names of the members, by ID; the former ones if etcd does not answer.
 func (v *View) memberNames(ctx context.Context, former map[uint64]string) map[uint64]string {
 	once, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
@@ -60,42 +65,25 @@ func (v *View) memberNames(ctx context.Context, former map[uint64]string) map[ui
 	return names
 }
 
-// members asks all endpoints at the same time.
-func (v *View) members(ctx context.Context, names map[uint64]string) []feed.MemberState {
-	endpoints := v.cfg.Conn.Endpoints
-	all := make([]feed.MemberState, len(endpoints))
-	var asking sync.WaitGroup
-	for i, endpoint := range endpoints {
-		asking.Go(func() {
-			all[i] = v.member(ctx, endpoint, names)
-			all[i].Endpoint = v.endpoints[i]
-			all[i].Name = cmp.Or(all[i].Name, v.endpoints[i])
-		})
-	}
-	asking.Wait()
-	return all
-}
-
-// member asks one endpoint.
-func (v *View) member(ctx context.Context, endpoint string, names map[uint64]string) feed.MemberState {
+// askMember sets the state of a member. One that does not answer keeps its name.
+func (v *View) askMember(ctx context.Context, endpoint string, names map[uint64]string, m *feed.MemberState) {
 	once, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	m.State, m.Revision, m.RaftTerm = feed.MemberDown, 0, 0
 	status, err := v.cfg.Client.Status(once, endpoint)
 	if err != nil {
-		if connect.Silent(err) {
-			return feed.MemberState{State: feed.MemberDown}
+		if !connect.Silent(err) {
+			m.State = feed.MemberUnknown
+			v.failed(ctx, err)
 		}
-		v.failed(ctx, err)
-		return feed.MemberState{State: feed.MemberUnknown}
+		return
 	}
-	m := feed.MemberState{
-		Name: names[status.Header.MemberId], State: feed.MemberFollows, Revision: status.Header.Revision, RaftTerm: status.RaftTerm,
-	}
+	m.Name = cmp.Or(names[status.Header.MemberId], m.Name)
+	m.State, m.Revision, m.RaftTerm = feed.MemberFollows, status.Header.Revision, status.RaftTerm
 	switch status.Leader {
 	case status.Header.MemberId:
 		m.State = feed.MemberLeads
 	case 0: // it knows no leader
 		m.State = feed.MemberUnknown
 	}
-	return m
 }

@@ -1,10 +1,12 @@
 package clusterview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -55,27 +57,24 @@ func (v *View) read(ctx context.Context) (found []*election, revision int64, err
 // were shown before are among them, also without a candidate.
 func (v *View) names(ctx context.Context) (names []string, revision int64, err error) {
 	found := map[string]bool{}
-	for key := wholeBegin; ; {
-		page, err := v.get(ctx, key, clientv3.WithRange(wholeEnd), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys), clientv3.WithRev(revision))
-		if err != nil {
-			return nil, 0, err
-		}
-		if revision == 0 {
-			revision = page.Header.Revision
-		}
-		if err := v.attached(ctx, page.Kvs, found); err != nil {
-			return nil, 0, err
-		}
-		if !page.More || len(page.Kvs) == 0 {
-			break
-		}
-		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-	}
 	v.mu.Lock()
 	for name := range v.elections {
 		found[name] = true
 	}
 	v.mu.Unlock()
+	for begin, more := wholeBegin, true; more; {
+		page, err := v.get(ctx, begin, clientv3.WithRange(wholeEnd), clientv3.WithKeysOnly(), clientv3.WithLimit(pageKeys), clientv3.WithRev(revision))
+		if err != nil {
+			return nil, 0, err
+		}
+		revision = cmp.Or(revision, page.Header.Revision)
+		if err := v.search(ctx, page.Kvs, found); err != nil {
+			return nil, 0, err
+		}
+		if more = page.More && len(page.Kvs) > 0; more {
+			begin = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		}
+	}
 	names = slices.Sorted(maps.Keys(found))
 	if len(names) > maxElections {
 		v.report(tooMany(len(names)))
@@ -84,60 +83,56 @@ func (v *View) names(ctx context.Context) (names []string, revision int64, err e
 	return names, revision, nil
 }
 
-// attached adds to found the elections of which there is a candidate among the keys: a key that is
-// named for a lease and attached to it.
-func (v *View) attached(ctx context.Context, kvs []*mvccpb.KeyValue, found map[string]bool) error {
-	var like []string
+// search adds to found the elections of which there is a candidate among the keys, which were read
+// without their leases.
+func (v *View) search(ctx context.Context, kvs []*mvccpb.KeyValue, found map[string]bool) error {
+	var like []*mvccpb.KeyValue
 	for _, kv := range kvs {
-		if _, _, ok := named(string(kv.Key)); ok {
-			like = append(like, string(kv.Key))
+		_, id := split(string(kv.Key))
+		kv.Lease, _ = strconv.ParseInt(id, 16, 64)
+		if _, ok := electionOf(kv); ok {
+			like = append(like, kv)
 		}
 	}
 	for part := range slices.Chunk(like, pageLeases) {
-		if err := v.search(ctx, part, found); err != nil {
+		if err := v.attached(ctx, part, found); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// search is attached for keys that are all named for leases, and are few enough for one request. It
-// halves them until the candidates are found. Keys that are only named like candidates may be many,
-// and their values large: so it does not read them, and one request excludes all that are given.
-func (v *View) search(ctx context.Context, like []string, found map[string]bool) error {
-	names := map[string]bool{}
-	var compared []string
+// attached is search for keys that are named like candidates and have the leases in their names. Keys
+// that are only named so may be many, and their values large: so it compares all leases with one
+// request, and reads the keys only if there is a candidate among them.
+func (v *View) attached(ctx context.Context, like []*mvccpb.KeyValue, found map[string]bool) error {
 	var none []clientv3.Cmp
-	for _, key := range like {
-		name, lease, _ := named(key)
-		if found[name] {
-			continue
+	var reads []clientv3.Op
+	for _, kv := range like {
+		if name, _ := electionOf(kv); !found[name] {
+			none = append(none, clientv3.Compare(clientv3.LeaseValue(string(kv.Key)), "!=", kv.Lease))
+			reads = append(reads, clientv3.OpGet(string(kv.Key)))
 		}
-		names[name] = true
-		compared = append(compared, key)
-		none = append(none, clientv3.Compare(clientv3.LeaseValue(key), "!=", lease))
 	}
-	if len(compared) == 0 {
+	if len(reads) == 0 {
 		return nil
 	}
 	once, cancel := context.WithTimeout(ctx, v.cfg.Conn.CommandTimeout)
+	defer cancel()
 	// Without a read in it, a member that lags behind would answer from an old state.
-	answer, err := v.cfg.Client.Txn(once).If(none...).Then(clientv3.OpGet(compared[0], clientv3.WithCountOnly())).Commit()
-	cancel()
-	switch {
-	case err != nil:
-		return err
-	case answer.Succeeded:
-		return nil
-	case len(names) == 1:
-		maps.Copy(found, names)
-		return nil
-	}
-	half := len(compared) / 2
-	if err := v.search(ctx, compared[:half], found); err != nil {
+	count := clientv3.OpGet(string(like[0].Key), clientv3.WithCountOnly())
+	answer, err := v.cfg.Client.Txn(once).If(none...).Then(count).Else(reads...).Commit()
+	if err != nil {
 		return err
 	}
-	return v.search(ctx, compared[half:], found)
+	for _, of := range answer.Responses {
+		for _, kv := range of.GetResponseRange().Kvs {
+			if name, ok := electionOf(kv); ok {
+				found[name] = true
+			}
+		}
+	}
+	return nil
 }
 
 func tooMany(n int) string {
@@ -146,16 +141,12 @@ func tooMany(n int) string {
 
 // readElection reads the range of an election as of a revision; 0 means now.
 func (v *View) readElection(ctx context.Context, name string, revision int64) (*election, error) {
-	directory, short := split(name)
-	begin, end := keys.Range(short)
-	answer, err := v.get(ctx, directory+begin, clientv3.WithRange(directory+end), clientv3.WithRev(revision))
+	begin, end := keys.Range(name)
+	answer, err := v.get(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(revision))
 	if err != nil {
 		return nil, err
 	}
-	e := &election{name: name, revision: revision}
-	if revision == 0 {
-		e.revision = answer.Header.Revision
-	}
+	e := &election{name: name, revision: cmp.Or(revision, answer.Header.Revision)}
 	for _, kv := range answer.Kvs {
 		e.places = append(e.places, newPlace(name, kv))
 	}

@@ -3,6 +3,7 @@ package clusterview
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 	"sync"
@@ -43,19 +44,16 @@ type View struct {
 
 	// mu also orders the events of states: they are added while it is held.
 	mu        sync.Mutex
-	elections map[string]*election
-	// late are the elections whose newest queue is not in the log yet.
-	late   map[*election]bool
-	leases leases
-	// list is the newest list of elections that was added to the log.
-	list []feed.ElectionState
-	// reported are the problems that were reported, with the time of the newest report.
-	reported map[string]time.Time
-	done     feed.Scenario
-	doneMS   float64 // when the last step of done was done
-}
+	elections map[string]*election // by name
+	// listed is the newest list of elections in the log; nil before they were read.
+	listed []feed.ElectionState
+	left   leases
+	done   []feed.Step
+	doneMS float64 // when the last of done was done
 
-var _ feed.Source = (*View)(nil)
+	reporting sync.Mutex
+	reported  map[string]time.Time // when each problem was added to the log
+}
 
 // New begins to read the cluster and returns at once: whether etcd answers is shown on the page. The
 // error wraps eldest.ErrInvalid if the name of the election is invalid.
@@ -69,18 +67,14 @@ func New(cfg Config) (*View, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	v := &View{
-		cfg: cfg, log: feed.NewLog(), stop: stop,
-		elections: map[string]*election{}, late: map[*election]bool{}, leases: leases{}, reported: map[string]time.Time{},
-		done: feed.Scenario{Steps: []feed.Step{}},
-	}
+	v := &View{cfg: cfg, log: feed.NewLog(), stop: stop, elections: map[string]*election{}, reported: map[string]time.Time{}}
 	var replacements []string
 	for _, endpoint := range cfg.Conn.Endpoints {
 		v.endpoints = append(v.endpoints, withoutUser(endpoint))
 		replacements = append(replacements, endpoint, withoutUser(endpoint))
 	}
 	v.plain = strings.NewReplacer(replacements...)
-	for _, work := range []func(context.Context){v.follow, v.announce, v.catchUp, v.pollLeases, v.pollMembers} {
+	for _, work := range []func(context.Context){v.follow, v.catchUp, v.pollLeases, v.pollMembers} {
 		v.running.Go(func() { work(ctx) })
 	}
 	return v, nil
@@ -119,40 +113,23 @@ func (v *View) Play(context.Context, feed.Scenario) error {
 // idle is the time between two checks whether a page is open.
 const idle = 200 * time.Millisecond
 
-// sleep pauses, unless ctx ends.
-func sleep(ctx context.Context, pause time.Duration) {
-	select {
-	case <-time.After(pause):
-	case <-ctx.Done():
-	}
-}
-
-const (
-	// repeatReport is the time between two reports of the same problem.
-	repeatReport = 30 * time.Second
-	// maxReported bounds the problems that are remembered.
-	maxReported = 64
-)
-
 // failed reports the failure of a request, unless it is the end of ctx.
 func (v *View) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		v.report(v.cfg.Conn.Advise(err).Error())
+		v.report(v.explained(err).Error())
 	}
 }
 
+// repeatReport is the time between two reports of the same problem.
+const repeatReport = 30 * time.Second
+
 // report shows a problem on the page, if it was not shown a moment ago.
 func (v *View) report(text string) {
-	text = v.plain.Replace(text)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	now := time.Now()
-	if last, before := v.reported[text]; before && now.Sub(last) < repeatReport {
-		return
+	v.reporting.Lock()
+	defer v.reporting.Unlock()
+	maps.DeleteFunc(v.reported, func(_ string, at time.Time) bool { return time.Since(at) >= repeatReport })
+	if _, recent := v.reported[text]; !recent {
+		v.reported[text] = time.Now()
+		v.log.Add(feed.Event{Type: feed.Problem, Error: text})
 	}
-	if len(v.reported) >= maxReported {
-		clear(v.reported)
-	}
-	v.reported[text] = now
-	v.log.Add(feed.Event{Type: feed.Problem, Error: text})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
@@ -98,6 +99,15 @@ func TestElectionsAmongOtherKeys(t *testing.T) {
 	require.Equal(t, want, names)
 	require.Equal(t, "z/z", list[4].Leader)
 	require.Equal(t, "attached to another lease", p.place("session150", 0).Who, "a queue has all keys of its range")
+
+	// They cost one request for each pageLeases keys.
+	var recorder etcdtest.Recorder
+	client := etcdtest.Shared(t).Client(t, recorder.Attach)
+	client.KV = namespace.NewKV(client.KV, dir)
+	names, _, err = (&View{cfg: Config{Client: client, Conn: conn}}).names(etcdtest.Context(t))
+	require.NoError(t, err)
+	require.Equal(t, want, names)
+	require.LessOrEqual(t, recorder.Count("Txn"), 4)
 }
 
 // Leaders that follow one another at once are all shown.
@@ -345,6 +355,7 @@ func TestMembers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Member(leader).Kill())
 	p.until("one is down, and another one leads", func() bool { return states() == "down follower leader" })
+	require.Equal(t, c.Member(leader).Name, p.Members()[leader].Name, "also while it is down")
 	require.NoError(t, c.Member(leader).Restart(etcdtest.Context(t)))
 	p.until("it is up", func() bool { return states() == "follower follower leader" })
 }
