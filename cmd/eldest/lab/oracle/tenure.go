@@ -210,15 +210,3 @@ func (all stands) add(e Event) {
 	}
 	all[e.Who] = s
 }
-
-// standsAt returns the stands at an instant.
-func (h *History) standsAt(at time.Duration) stands {
-	all := stands{}
-	for _, e := range h.Events {
-		if e.At > at {
-			break
-		}
-		all.add(e)
-	}
-	return all
-}
