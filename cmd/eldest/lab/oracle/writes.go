@@ -30,12 +30,12 @@ func I2(h *History) []Violation {
 	}
 	q := h.queue()
 	for _, c := range all {
-		l := q.byToken(c.token)
+		l, leader := q.byToken(c.token), q.leader(c.Rev-1)
 		switch {
 		case l == nil || !l.aliveAt(c.Rev-1):
 			out.add(c.At, "write %s of token %d committed at %d without its key", c.name, c.token, c.Rev)
-		case q.oldest(c.Rev-1) != l:
-			out.add(c.At, "write %s of token %d committed at %d while token %d was older", c.name, c.token, c.Rev, q.oldest(c.Rev-1).create)
+		case leader != c.token:
+			out.add(c.At, "write %s of token %d committed at %d while token %d was older", c.name, c.token, c.Rev, leader)
 		case c.Holder != "" && c.Holder != l.key:
 			out.add(c.At, "write %s of token %d committed at %d for %s, whose token it is not", c.name, c.token, c.Rev, c.Holder)
 		}
