@@ -30,8 +30,8 @@ func I6(h *History) []Violation {
 			out.add(t.ended[1].At, "%s reported the end of token %d %d times", t.who, t.token, len(t.ended))
 		}
 		l := q.byToken(t.token)
-		if l == nil || !l.removed || t.crashed || t.taken != nil && !t.taken.Clear {
-			continue // I4 reports a win without a key; dead processes need not report
+		if l == nil || !l.removed || t.taken != nil && !t.taken.Clear {
+			continue // I4 reports a win without a key
 		}
 		due := l.died
 		if t.taken != nil {
@@ -44,8 +44,8 @@ func I6(h *History) []Violation {
 				}
 			}
 		}
-		if s := t.at(due).suspended; t.taken == nil && s != nil && s.At <= due {
-			continue
+		if s := t.at(due).suspended; t.taken == nil && s != nil && s.At <= due || t.crashed != nil && t.crashed.At <= due {
+			continue // dead processes need not report
 		}
 		when := "never"
 		if len(t.ended) > 0 {

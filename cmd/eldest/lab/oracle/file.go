@@ -140,8 +140,9 @@ func parse(b []byte) (line, error) {
 			members++
 		}
 	}
+	_, end := d.Token()
 	switch {
-	case members != 1 || d.More():
+	case members != 1 || !errors.Is(end, io.EOF):
 		return l, fmt.Errorf("%w: want exactly one of about, event and change", ErrMalformed)
 	case l.Event != nil && (!kinds[l.Event.Kind] || l.Event.At < 0):
 		return l, fmt.Errorf("%w: kind %q at %v", ErrMalformed, l.Event.Kind, l.Event.At)

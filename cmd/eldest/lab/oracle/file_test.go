@@ -83,6 +83,7 @@ func TestMalformed(t *testing.T) {
 		"nothing in it":      about + "{}\n",
 		"two in one":         about + `{"event":{"at":1,"kind":"won"},"change":{"rev":1,"at":1,"key":"k","create":1}}` + "\n",
 		"two on one line":    about + event + event + "\n",
+		"a brace too many":   about + event + "}\n",
 		"a kind of no sense": about + `{"event":{"at":1,"kind":"one"}}` + "\n",
 		"a member unknown":   about + `{"event":{"at":1,"kind":"won","whom":"a"}}` + "\n",
 		"before time":        about + `{"event":{"at":-1,"kind":"won"}}` + "\n",
@@ -91,8 +92,13 @@ func TestMalformed(t *testing.T) {
 		_, err := Load(strings.NewReader(file))
 		require.ErrorIs(t, err, ErrMalformed, name)
 	}
-	_, err = ReadValue("by hand")
-	require.ErrorIs(t, err, ErrMalformed)
+	for _, value := range []string{"by hand", "5", "5 ", " 5 w"} {
+		_, err = ReadValue(value)
+		require.ErrorIs(t, err, ErrMalformed, value)
+	}
+	name, err := ReadValue(WriteValue(5, "of two words"))
+	require.NoError(t, err)
+	require.Equal(t, "of two words", name)
 	_, err = Load(io.MultiReader(strings.NewReader(about), broken{}))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 	require.ErrorIs(t, NewRecorder(io.Discard, nil).Add(Event{Kind: "one"}), ErrMalformed)

@@ -132,6 +132,7 @@ func ReadValue(value string) (name string, err error) {
 
 // parseWrite is the inverse of WriteValue.
 func parseWrite(value string) (token int64, name string, ok bool) {
-	n, err := fmt.Sscanf(value, "%d %s", &token, &name)
-	return token, name, err == nil && n == 2
+	number, name, ok := strings.Cut(value, " ")
+	token, err := strconv.ParseInt(number, 10, 64)
+	return token, name, ok && err == nil && name != ""
 }

@@ -107,7 +107,7 @@ func I4(h *History) []Violation {
 			continue
 		}
 		l, until := q.byToken(e.Token), cmp.Or(e.Rev, math.MaxInt64)
-		wrong := slices.IndexFunc(proofs[e.Token], func(rev int64) bool { return q.oldest(rev) != l })
+		wrong := slices.IndexFunc(proofs[e.Token], func(rev int64) bool { return q.leader(rev) != e.Token })
 		proven := len(proofs[e.Token]) > 0 && e.Kind == Won
 		switch {
 		case l == nil:

@@ -50,14 +50,14 @@ func (q queue) byToken(token int64) *life {
 	return nil
 }
 
-// oldest returns the key that leads at rev, or nil.
-func (q queue) oldest(rev int64) *life {
+// leader returns the token of the oldest key at rev; 0: there is no key.
+func (q queue) leader(rev int64) int64 {
 	for _, l := range q {
 		if l.aliveAt(rev) {
-			return l
+			return l.create
 		}
 	}
-	return nil
+	return 0
 }
 
 // leadsWithin reports whether token was the oldest at any revision in [from, to]. A life becomes

@@ -40,11 +40,7 @@ func Observations(h *History) []Violation {
 				out.add(e.At, "%s was notified of revision %d after %d", e.Who, e.Commit, revisions[e.Who])
 			}
 			revisions[e.Who] = e.Commit
-			truth := int64(0)
-			if l := q.oldest(e.Commit); l != nil {
-				truth = l.create
-			}
-			if e.Token != truth {
+			if truth := q.leader(e.Commit); e.Token != truth {
 				out.add(e.At, "%s was notified at revision %d: %s, token %d, but token %d led", e.Who, e.Commit, e.Text, e.Token, truth)
 			}
 		} else if e.Text == Led && !won[e.Token] {
@@ -76,14 +72,13 @@ func Transfers(h *History) []Violation {
 		if e.Kind != Transferred {
 			continue
 		}
-		target, leader := q.byToken(e.Token), q.byToken(e.Proof)
-		if target == nil || q.oldest(e.Commit) != target {
+		if e.Token == 0 || q.leader(e.Commit) != e.Token {
 			out.add(e.At, "token %d was reported to lead at revision %d, and was not alive and the oldest", e.Token, e.Commit)
 			continue
 		}
-		if leader != nil && leader.removed {
-			if next := q.oldest(leader.gone); next != target {
-				out.add(e.At, "token %d was to lead after token %d, and token %d was the next", e.Token, e.Proof, next.create)
+		if leader := q.byToken(e.Proof); leader != nil && leader.removed {
+			if next := q.leader(leader.gone); next != e.Token {
+				out.add(e.At, "token %d was to lead after token %d, and token %d was the next", e.Token, e.Proof, next)
 			}
 		}
 		var last [2]*life // before and after

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -121,17 +122,22 @@ func (h *History) orphans() []Violation {
 // [Tally].
 func Healing(h *History) []Violation {
 	out := found{invariant: "healing"}
-	odd := map[string]int{} // what was wrong in the last list, and in how many lists in a row
+	now, owner := stands{}, map[int64]string{} // owner by lease
+	odd := map[string]int{}                    // what was wrong in the last list, and in how many lists in a row
 	first, since := "", time.Duration(0)
-	for _, e := range h.Events {
+	for _, e := range h.asAnswered() {
+		now.add(e)
 		switch e.Kind {
+		case Joined:
+			if e.Lease != 0 { // 0: of a key without a lease in its name
+				owner[e.Lease] = e.Who
+			}
 		case Healed:
 			due := e.At + h.recovery()
 			if h.recovers(e.At) && !h.led(e.At, due) {
 				out.add(due, "no candidate leads %v after the last fault had ended", h.recovery())
 			}
 		case Queue:
-			now, owner := h.standsAt(e.Until), h.owners(e.Until)
 			odd = h.look(e, now, owner, odd, &out)
 			if len(e.Keys) == 0 || e.Keys[0] != first {
 				first, since = "", e.At
@@ -149,6 +155,20 @@ func Healing(h *History) []Violation {
 		}
 	}
 	return out.all
+}
+
+// asAnswered returns the events in the order of their instants, and each list of the queue after all
+// that happened until it was answered: a participant that changed until then may be in it or not.
+func (h *History) asAnswered() []Event {
+	after := func(e Event) time.Duration {
+		if e.Kind == Queue {
+			return e.Until + 1
+		}
+		return e.At
+	}
+	all := slices.Clone(h.Events)
+	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(after(a), after(b)) })
+	return all
 }
 
 // look judges one list of keys, and returns what is wrong with it.
@@ -194,17 +214,6 @@ func (h *History) look(q Event, now stands, owner map[int64]string, before map[s
 		}
 	}
 	return odd
-}
-
-// owners returns the owner of each lease at an instant.
-func (h *History) owners(at time.Duration) map[int64]string {
-	owner := map[int64]string{}
-	for _, e := range h.Events {
-		if e.Kind == Joined && e.Lease != 0 && e.At <= at { // 0: of a key without a lease in its name
-			owner[e.Lease] = e.Who
-		}
-	}
-	return owner
 }
 
 // recovers reports whether the end of all faults must be judged: a participant takes part that was not

@@ -121,8 +121,8 @@ func (h *History) longStops() int {
 // Invalid returns why a run proves nothing, one reason each; nothing if the run is valid. An
 // invariant that nothing tested does not count as one that held. least is the least that the run
 // must have; without a tenure, an acknowledged write or a change of the store no run proves
-// anything. Neither does one with writes whose names are not unique or that ended twice, or with
-// reports of a participant after its crash.
+// anything. Neither does one with writes whose names are not unique or that ended twice, or with a
+// participant that joins after its crash.
 func (h *History) Invalid(least Tally) []string {
 	var out []string
 	lacks := func(what string, got, need int) {

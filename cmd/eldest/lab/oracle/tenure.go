@@ -23,8 +23,8 @@ type tenure struct {
 	joined, beat time.Duration
 	spells       []*spell // at least one, in the order of the log
 	ended        []Event  // should be one
-	crashed      bool
-	taken        *Event // removal by hand of its key or lease
+	crashed      *Event   // before it reported the end
+	taken        *Event   // removal by hand of its key or lease
 }
 
 // spell is a time in which a tenure leads: from its win, or from when it was resumed after a suspension.
@@ -113,7 +113,7 @@ func (h *History) tenures() (all []*tenure, spells []*spell) {
 			}
 		case Crashed:
 			if t := last[e.Who]; t != nil && len(t.ended) == 0 {
-				t.crashed = true
+				t.crashed = e
 				over(t, e)
 			}
 		case Removed:
@@ -209,16 +209,4 @@ func (all stands) add(e Event) {
 		s.phase, s.token, s.led = Won, e.Token, true
 	}
 	all[e.Who] = s
-}
-
-// standsAt returns the stands at an instant.
-func (h *History) standsAt(at time.Duration) stands {
-	all := stands{}
-	for _, e := range h.Events {
-		if e.At > at {
-			break
-		}
-		all.add(e)
-	}
-	return all
 }

@@ -18,8 +18,6 @@ func I2(h *History) []Violation {
 	won := map[claim]bool{}
 	for _, e := range h.Events {
 		won[e.claim()] = won[e.claim()] || e.Kind == Won
-	}
-	for _, e := range h.Events {
 		if e.Kind == Sent && e.Token != 0 && !won[e.claim()] {
 			out.add(e.At, "%s sent write %s under token %d, which it never won", e.Who, e.Write, e.Token)
 		}
@@ -30,12 +28,12 @@ func I2(h *History) []Violation {
 	}
 	q := h.queue()
 	for _, c := range all {
-		l := q.byToken(c.token)
+		l, leader := q.byToken(c.token), q.leader(c.Rev-1)
 		switch {
 		case l == nil || !l.aliveAt(c.Rev-1):
 			out.add(c.At, "write %s of token %d committed at %d without its key", c.name, c.token, c.Rev)
-		case q.oldest(c.Rev-1) != l:
-			out.add(c.At, "write %s of token %d committed at %d while token %d was older", c.name, c.token, c.Rev, q.oldest(c.Rev-1).create)
+		case leader != c.token:
+			out.add(c.At, "write %s of token %d committed at %d while token %d was older", c.name, c.token, c.Rev, leader)
 		case c.Holder != "" && c.Holder != l.key:
 			out.add(c.At, "write %s of token %d committed at %d for %s, whose token it is not", c.name, c.token, c.Rev, c.Holder)
 		}
@@ -46,7 +44,7 @@ func I2(h *History) []Violation {
 // I3 checks: in the order of mod revisions the tokens of committed writes never decrease, and the
 // data is never deleted ([Rising]); an acknowledged write is committed, where and as its writer was
 // notified ([Kept]), a refused one never ([Refusals]), and no write, whatever its outcome, is
-// committed twice or without a request ([Once]).
+// committed twice, or without a request, or as another operation than was requested ([Once]).
 func I3(h *History) []Violation {
 	return slices.Concat(Rising(h), Kept(h), Refusals(h), Once(h))
 }
@@ -79,11 +77,8 @@ func Rising(h *History) []Violation {
 // Kept is the part of I3 about acknowledged writes.
 func Kept(h *History) []Violation {
 	out := found{invariant: "I3"}
-	commits, wanted := h.byName(), map[string]string{}
+	commits := h.byName()
 	for _, e := range h.Events {
-		if e.Kind == Sent {
-			wanted[e.Write] = e.Text
-		}
 		if e.Kind != Acked {
 			continue
 		}
@@ -96,8 +91,6 @@ func Kept(h *History) []Violation {
 		case len(there) > 1: // Once reports it
 		case e.Commit != 0 && e.Commit != c.Rev, e.Token != 0 && e.Token != c.token:
 			out.add(e.At, "write %s was acknowledged at revision %d with token %d, but the store has it at %d with %d", e.Write, e.Commit, e.Token, c.Rev, c.token)
-		case c.Did != "" && c.Did != wanted[e.Write]:
-			out.add(e.At, "write %s requested %s, but %s was executed", e.Write, wanted[e.Write], c.Did)
 		}
 	}
 	return out.all
@@ -118,9 +111,11 @@ func Refusals(h *History) []Violation {
 // Once is the part of I3 about all writes.
 func Once(h *History) []Violation {
 	out := found{invariant: "I3"}
-	sent := map[string]bool{}
+	requests := map[string]Event{}
 	for _, e := range h.Events {
-		sent[e.Write] = sent[e.Write] || e.Kind == Sent
+		if e.Kind == Sent {
+			requests[e.Write] = e
+		}
 	}
 	commits := h.byName()
 	for _, name := range slices.Sorted(maps.Keys(commits)) {
@@ -128,8 +123,11 @@ func Once(h *History) []Violation {
 		if len(there) > 1 {
 			out.add(h.end(), "write %s was applied %d times, at %s", name, len(there), revisions(there))
 		}
-		if !sent[name] {
+		request, sent := requests[name]
+		if !sent {
 			out.add(h.end(), "write %s was applied, at %s, and was never sent", name, revisions(there))
+		} else if did := there[0].Did; did != "" && did != request.Text {
+			out.add(request.At, "write %s requested %s, but %s was executed", name, request.Text, did)
 		}
 	}
 	return out.all
