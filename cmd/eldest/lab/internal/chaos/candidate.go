@@ -38,9 +38,18 @@ type candidate struct {
 	mu       sync.Mutex
 	standing oracle.Event // the last reported event of Joined, Won, Suspended, Resumed, Failed and Ended
 	lease    int64
-	keeper   int  // the process ID of its keeper; 0: none
-	expected bool // its process may end
+	keeper   int // the process ID of its keeper; 0: none
+	ending   ending
 }
+
+// ending is why a process may end.
+type ending int
+
+const (
+	unexpected ending = iota
+	killed
+	leaving // it was ordered to leave
+)
 
 // start starts the next process of a participant. It does not wait until that process is up.
 func (s *series) start(index int) (err error) {
@@ -65,8 +74,12 @@ func (s *series) start(index int) (err error) {
 	c.Process, err = participant.Launch(s.Spawner, s.cfg.Executable, cfg, func(l participant.Line) { s.report(c, l) }, func(p *offspring.Process) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if code, complaint := p.Result(); !c.expected {
+		switch code, complaint := p.Result(); c.ending {
+		case unexpected:
 			s.fail(fmt.Errorf("participant %s ended by itself (exit code %d): %s", c.who, code, complaint))
+		case leaving:
+			s.tell(oracle.Event{Kind: oracle.Exited, Who: c.who, Code: code, Text: complaint})
+		case killed:
 		}
 	})
 	if err != nil {
@@ -81,9 +94,10 @@ func (s *series) start(index int) (err error) {
 // heartbeats reports whether participants have heartbeats and keepers, as those of Eldest have.
 func (c Config) heartbeats() bool { return c.Contender == contender.Eldest }
 
-// beatOf draws the heartbeat timeout of a process; two of five participants have none (0).
+// beatOf draws the heartbeat timeout of a process; two of five participants have none (0). Of any two
+// beside each other at least one has heartbeats.
 func (s *series) beatOf(index, life int) time.Duration {
-	if !s.cfg.heartbeats() || (index+int(s.seed%5))%5 >= 3 {
+	if n := (index + int(s.seed%5)) % 5; !s.cfg.heartbeats() || n == 1 || n == 3 {
 		return 0
 	}
 	d := drawer{rand.New(rand.NewPCG(s.seed, uint64(index*maxLives+life))), s.cfg.TTL}
@@ -187,7 +201,7 @@ func (s *series) living() []*candidate {
 }
 
 func (s *series) crash(c *candidate) {
-	c.expect()
+	c.expect(killed)
 	if keeper := c.keptBy(); keeper != 0 {
 		s.kept = append(s.kept, crash{s.now(), c.last().Lease})
 	}
@@ -224,10 +238,10 @@ func (c *candidate) loseKeeper(ctx context.Context) error {
 	return err
 }
 
-func (c *candidate) expect() {
+func (c *candidate) expect(how ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expected = true
+	c.ending = how
 }
 
 // order sends an order to a candidate, and blocks until an event shows that the order was carried
@@ -250,7 +264,7 @@ func (s *series) order(ctx context.Context, c *candidate, o participant.Order, w
 func (s *series) quit(ctx context.Context) {
 	all := s.living()
 	for _, c := range all {
-		c.expect()
+		c.expect(leaving)
 		_ = c.Order(participant.Order{Do: participant.DoQuit}) // an error means that it has ended, which is already recorded
 	}
 	for _, c := range all {

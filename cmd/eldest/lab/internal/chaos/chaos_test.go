@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
@@ -118,6 +121,60 @@ func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, waiter == leader)
 	require.False(t, leader.is(Leader))
+}
+
+// The same if a successor is wanted: of two participants, the one that does not fit comes to the front.
+func TestASuccessorThatFits(t *testing.T) {
+	t.Parallel()
+	s, ctx := begun(t, func(cfg *Config) { cfg.Participants = 2 })
+	leader, err := s.pick(ctx, Injection{On: Leader}, nil)
+	require.NoError(t, err)
+	successor, err := s.pick(ctx, Injection{On: Successor}, func(c *candidate) bool { return c == leader })
+	require.NoError(t, err)
+	require.True(t, successor == leader)
+	require.False(t, leader.is(Leader))
+}
+
+// Three of five participants have heartbeats, and at least one of two.
+func TestHeartbeatsAreSpread(t *testing.T) {
+	for seed := range uint64(5) {
+		s := &series{cfg: Config{Contender: contender.Eldest, TTL: ttl}, seed: seed}
+		n := 0
+		for i := range 5 {
+			if s.beatOf(i, 1) > 0 {
+				n++
+			} else {
+				require.NotZero(t, s.beatOf(i+1, 1))
+			}
+		}
+		require.Equal(t, 3, n)
+	}
+}
+
+// A participant that was ordered to leave must exit with 0.
+func TestExitCodesAreJudged(t *testing.T) {
+	t.Parallel()
+	s, _ := begun(t, func(*Config) {})
+	c := s.seat(0)
+	c.expect(leaving)
+	c.End()
+	require.NoError(t, s.failed())
+	require.Len(t, oracle.Exits(s.history()), 1)
+}
+
+// A member that dies although no fault has killed it makes its series invalid.
+func TestAMemberThatDies(t *testing.T) {
+	if !etcdtest.Alone(t) { // any member that it finds is its own
+		return
+	}
+	s, _ := begun(t, func(*Config) {})
+	for _, pid := range clitest.Children(os.Getpid()) {
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && strings.Contains(filepath.Base(exe), "member") {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	require.Eventually(t, func() bool { return s.failed() != nil }, patience, 10*time.Millisecond)
+	require.ErrorContains(t, s.failed(), "ended by itself")
 }
 
 // Without a majority no participant that fits becomes the leader, or is known to be next: it is chosen

@@ -55,15 +55,14 @@ type Config struct {
 	// of a member, to which the member's flags are appended.
 	Executable string   `json:"-"`
 	Member     []string `json:"-"`
-	// Progress, if set, is called before each round and after the last. It must not
-	// block.
+	// Progress, if set, is called before each round. It must not block.
 	Progress func(Progress) `json:"-"`
 }
 
 // Progress is the progress of a run.
 type Progress struct {
 	Series uint64 // its seed
-	Round  int    // in the series; 0: the series starts
+	Round  int    // in the series
 	Text   string // the round's faults
 	// Done and Total count rounds; Total is 0 if only Duration limits the run.
 	Done, Total         int
@@ -103,7 +102,7 @@ func (c Config) Check() error {
 	}
 	for _, f := range c.Faults {
 		if !slices.Contains(NamesFor(c.Contender), f) {
-			return bad("%s concerns heartbeats, keepers or an injected clock, which %s does not have", f, c.Contender)
+			return bad("%s is for participants with %s, which those of %s do not have", f, kindOf(f).needs, c.Contender)
 		}
 	}
 	if c.Members == 1 {

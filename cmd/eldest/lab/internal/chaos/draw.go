@@ -129,57 +129,45 @@ func (p Plan) has(f Fault) bool {
 func Draw(seed uint64, number int, faults []Fault, ttl time.Duration) Plan {
 	d := drawer{rand.New(rand.NewPCG(seed, uint64(number))), ttl}
 	p := Plan{Number: number}
-	first := d.fault(faults)
-	chosen := []Fault{first}
-	if others := companions(first, faults); len(others) > 0 && (first == Skew || d.IntN(2) == 0) {
-		chosen = append(chosen, d.fault(others))
+	kinds := []kind{d.kind(faults)}
+	others := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !combine(kinds[0], kindOf(f)) })
+	if len(others) > 0 && (kinds[0].Fault == Skew || d.IntN(2) == 0) {
+		kinds = append(kinds, d.kind(others))
 	}
-	slices.SortFunc(chosen, before)
+	slices.SortFunc(kinds, func(a, b kind) int {
+		if a.group == b.group && a.Fault == Delay {
+			return -1
+		}
+		return int(a.group - b.group)
+	})
 	lasts := false
-	for _, f := range chosen {
-		p.Injections = append(p.Injections, d.injection(f))
-		lasts = lasts || kindOf(f).lasts
+	for _, k := range kinds {
+		p.Injections = append(p.Injections, d.injection(k))
+		lasts = lasts || k.lasts
 	}
-	p.Hold = d.hold(lasts, slices.Contains(chosen, Stop))
-	if slices.Contains(chosen, Silence) {
+	p.Hold = d.hold(lasts, p.has(Stop))
+	if p.has(Silence) {
 		p.Hold = 3 * Config{TTL: ttl}.longestBeat()
 	}
-	if len(chosen) == 2 && kindOf(chosen[0]).group == kindOf(chosen[1]).group {
+	if len(kinds) == 2 && kinds[0].group == kinds[1].group {
 		d.slowThenDead(&p)
 	}
 	return p
 }
 
-// before orders the faults of a round by their groups; among network faults, delays come first.
-func before(a, b Fault) int {
-	switch {
-	case kindOf(a).group != kindOf(b).group:
-		return int(kindOf(a).group) - int(kindOf(b).group)
-	case a == Delay:
-		return -1
-	case b == Delay:
-		return 1
+// combine reports whether two faults can share a round: those of different groups, and a delay and another
+// lasting fault of a network. CompactHeld is a fault of a network, too: through one that another fault has
+// cut there is nothing to hold back. A wrong clock has consequences only if renewals fail, so it is combined
+// with faults that make them fail.
+func combine(a, b kind) bool {
+	switch ofNetwork := func(k kind) bool { return k.group == networks || k.Fault == CompactHeld }; {
+	case a.group == networks && b.group == networks:
+		return (a.Fault == Delay) != (b.Fault == Delay) && a.lasts && b.lasts
+	case a.Fault == Skew || b.Fault == Skew:
+		return a.group != b.group && a.lasts && b.lasts
+	default:
+		return a.group != b.group && (!ofNetwork(a) || !ofNetwork(b))
 	}
-	return 0
-}
-
-// companions lists the faults that can share a round with a fault: those of other groups, and, with
-// a delay, other lasting faults of a network. CompactHeld is a fault of a network, too: through one that
-// another fault has cut there is nothing to hold back. A wrong clock has consequences only if renewals
-// fail, so it is combined with faults that make them fail.
-func companions(of Fault, faults []Fault) []Fault {
-	mine := kindOf(of)
-	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
-		k := kindOf(f)
-		switch {
-		case f == of, f == CompactHeld && mine.group == networks, of == CompactHeld && k.group == networks:
-			return true
-		case k.group == mine.group:
-			return k.group != networks || f != Delay && of != Delay || !k.lasts || !mine.lasts
-		default:
-			return of == Skew && !k.lasts
-		}
-	})
 }
 
 type drawer struct {
@@ -187,26 +175,22 @@ type drawer struct {
 	ttl time.Duration
 }
 
-// fault draws a fault. Faults of participants end more tenures than faults of members, of which
+// kind draws a fault. Faults of participants end more tenures than faults of members, of which
 // there are more kinds, so they are drawn more often; most often Stop, which a leader can notice
 // only by its clock.
-func (d drawer) fault(from []Fault) Fault {
-	weight := func(f Fault) int {
+func (d drawer) kind(faults []Fault) kind {
+	var all []kind
+	for _, f := range faults {
+		k, weight := kindOf(f), 1
 		switch {
 		case f == Stop:
-			return 4
-		case kindOf(f).group == networks, kindOf(f).group == processes:
-			return 2
-		default:
-			return 1
+			weight = 4
+		case k.group == networks, k.group == processes:
+			weight = 2
 		}
+		all = append(all, slices.Repeat([]kind{k}, weight)...)
 	}
-	total := 0
-	for _, f := range from {
-		total += weight(f)
-	}
-	n := d.IntN(total)
-	return from[slices.IndexFunc(from, func(f Fault) bool { n -= weight(f); return n < 0 })]
+	return all[d.IntN(len(all))]
 }
 
 // between draws a duration, in whole milliseconds.
@@ -241,9 +225,8 @@ func (d drawer) slowThenDead(p *Plan) {
 	p.Hold = d.between(d.ttl*17/10, d.ttl*22/10)
 }
 
-func (d drawer) injection(f Fault) Injection {
-	in := Injection{Fault: f, Pick: d.IntN(1 << 16)}
-	k := kindOf(f)
+func (d drawer) injection(k kind) Injection {
+	in := Injection{Fault: k.Fault, Pick: d.IntN(1 << 16)}
 	switch k.group {
 	case clocks, networks, processes:
 		d.participant(&in)

@@ -62,63 +62,67 @@ type kind struct {
 	lasts bool
 	// peers means that it requires a cluster of more than one member.
 	peers bool
+	// needs is what only Eldest's participants have, and the fault is for; "" means that it applies to all.
+	needs string
 	// draw draws the details, after those that all faults of the group have; nil means none.
 	draw func(drawer, *Injection)
-	// inject injects the fault and blocks until its effect was seen or ctx ends. It returns the
-	// target, and the healer if there is one, also with an error.
-	inject injector
+
+	// One of these injects the fault, and blocks until its effect was seen or ctx ends. It returns the
+	// healer, if there is one, also with an error. of injects it into a participant that has the role and that
+	// fits (nil: each does); on chooses the target, and returns it.
+	of   func(ctx context.Context, s *series, c *candidate, in Injection) (healer, error)
+	fits func(*candidate) bool
+	on   func(ctx context.Context, s *series, in Injection) (target string, heal healer, err error)
 }
 
-// injector is a function that injects a fault: see kind.inject. heal blocks until the fault is over
-// or ctx ends. It may be called again after an error and after a success.
-type injector func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error)
-
+// healer blocks until a fault is over, or ctx ends. It may be called again after an error and after a
+// success.
 type healer func(ctx context.Context) error
+
+// What only the participants of Eldest have.
+const (
+	beating = "heartbeats"
+	kept    = "a keeper"
+	clocked = "a clock that can be injected"
+)
 
 // Kinds are all faults, in the order in which they are shown.
 var Kinds = []kind{
-	{Kill, "SIGKILL a participant; a new one takes its place when the round ends", processes, true, false, nil, ofParticipant(kill)},
-	{Stop, "SIGSTOP a participant, often for longer than its TTL, then SIGCONT", processes, true, false, nil, ofParticipant(stop)},
-	{Resign, "make a participant resign or withdraw, and campaign again", processes, false, false, nil, ofParticipant(resign)},
-	{"client-cut", "reset a participant's connections to all members and refuse new ones", networks, true, false, nil, clientCut},
-	{"client-one-way", "lose all requests of a participant, or all replies to it", networks, true, false, drawer.oneWay, clientOneWay},
-	{BlackHole, "drop all traffic between a participant and one member, or all members", networks, true, false, drawer.all, blackHole},
-	{"stall", "hold a participant's requests, the replies to it, or both, and deliver them late", networks, true, false, drawer.anyWay, stall},
-	{Delay, "delay requests and replies of a participant, by less or more than its TTL", networks, true, false, drawer.delays, delay},
-	{LostReply, "carry out a request of a participant (a write, a registration, any) and lose the reply", networks, false, false, drawer.reply, ofParticipant(lostReply)},
-	{Skew, "run a participant's clock too fast or too slow, within the margin of its lease", clocks, true, false, drawer.rate, ofParticipant(skew)},
-	{"member-kill", "SIGKILL a member; restart it with its data when the round ends", members, true, false, nil, ofMember("kill", memberKill)},
-	{"member-stop", "SIGSTOP a member, then SIGCONT", members, true, false, nil, ofMember("stop", memberStop)},
-	{"member-restart", "SIGKILL a member and restart it at once with its data", members, false, false, nil, ofMember("restart", memberRestart)},
-	{"replace", "remove a member from the cluster and put a new one without data in its place", members, false, true, nil, ofMember("replace", replace)},
-	{"cut", "partition a member from all others, both ways", members, true, true, nil, cut(theOne)},
-	{CutOneWay, "block what a member sends to the others, or what they send to it", members, true, true, drawer.oneWay, cut(theOne)},
-	{CutLeader, "partition the member that leads etcd", members, true, true, drawer.leader, cut(theOne)},
-	{"cut-minority", "partition as many members as etcd tolerates", members, true, true, nil, cut(some(func(size int) int { return (size - 1) / 2 }))},
-	{"cut-majority", "partition a majority of the members", members, true, true, nil, mute(cut(some(func(size int) int { return size/2 + 1 })))},
-	{MoveLeader, "transfer etcd's own leadership to another member", operators, false, true, nil, moveLeader},
-	{Compact, "compact etcd's history up to now", operators, false, false, nil, compact},
-	{"defragment", "defragment all members, one after another", operators, false, false, nil, defragment},
-	{Revoke, "revoke a candidate's lease by hand", operators, false, false, drawer.participant, revoke},
-	{Delete, "delete a candidate's key by hand", operators, false, false, drawer.participant, remove},
-	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofParticipant(stop)},
-	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofParticipant(killBoth)},
-	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofParticipant(killKeeper)},
-	{CompactHeld, "hold all that etcd sends to a successor with heartbeats, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofParticipant(compactHeld)},
-	{EtcdKill, "SIGKILL the member that leads etcd; restart it with its data when the round ends", members, true, true, drawer.leader, ofMember("kill", memberKill)},
-	{EtcdStop, "SIGSTOP the member that leads etcd, then SIGCONT", members, true, true, drawer.leader, ofMember("stop", memberStop)},
+	{Fault: Kill, Summary: "SIGKILL a participant; a new one takes its place when the round ends", group: processes, lasts: true, of: kill},
+	{Fault: Stop, Summary: "SIGSTOP a participant, often for longer than its TTL, then SIGCONT", group: processes, lasts: true, of: stop},
+	{Fault: Resign, Summary: "make a participant resign or withdraw, and campaign again", group: processes, of: resign},
+	{Fault: "client-cut", Summary: "reset a participant's connections to all members and refuse new ones", group: networks, lasts: true, of: clientCut},
+	{Fault: "client-one-way", Summary: "lose all requests of a participant, or all replies to it", group: networks, lasts: true, draw: drawer.oneWay, of: clientOneWay},
+	{Fault: BlackHole, Summary: "drop all traffic between a participant and one member, or all members", group: networks, lasts: true, draw: drawer.all, of: blackHole},
+	{Fault: "stall", Summary: "hold a participant's requests, the replies to it, or both, and deliver them late", group: networks, lasts: true, draw: drawer.anyWay, of: stall},
+	{Fault: Delay, Summary: "delay requests and replies of a participant, by less or more than its TTL", group: networks, lasts: true, draw: drawer.delays, of: delay},
+	{Fault: LostReply, Summary: "carry out a request of a participant (a write, a registration, any) and lose the reply", group: networks, draw: drawer.reply, of: lostReply},
+	{Fault: Skew, Summary: "run a participant's clock too fast or too slow, within the margin of its lease", group: clocks, lasts: true, needs: clocked, draw: drawer.rate, of: skew, fits: hasMargin},
+	{Fault: "member-kill", Summary: "SIGKILL a member; restart it with its data when the round ends", group: members, lasts: true, on: memberKill},
+	{Fault: "member-stop", Summary: "SIGSTOP a member, then SIGCONT", group: members, lasts: true, on: memberStop},
+	{Fault: "member-restart", Summary: "SIGKILL a member and restart it at once with its data", group: members, on: memberRestart},
+	{Fault: "replace", Summary: "remove a member from the cluster and put a new one without data in its place", group: members, peers: true, on: replace},
+	{Fault: "cut", Summary: "partition a member from all others, both ways", group: members, lasts: true, peers: true, on: cut},
+	{Fault: CutOneWay, Summary: "block what a member sends to the others, or what they send to it", group: members, lasts: true, peers: true, draw: drawer.oneWay, on: cut},
+	{Fault: CutLeader, Summary: "partition the member that leads etcd", group: members, lasts: true, peers: true, draw: drawer.leader, on: cut},
+	{Fault: "cut-minority", Summary: "partition as many members as etcd tolerates", group: members, lasts: true, peers: true, on: cutMinority},
+	{Fault: "cut-majority", Summary: "partition a majority of the members", group: members, lasts: true, peers: true, on: cutMajority},
+	{Fault: MoveLeader, Summary: "transfer etcd's own leadership to another member", group: operators, peers: true, on: moveLeader},
+	{Fault: Compact, Summary: "compact etcd's history up to now", group: operators, on: compact},
+	{Fault: "defragment", Summary: "defragment all members, one after another", group: operators, on: defragment},
+	{Fault: Revoke, Summary: "revoke a candidate's lease by hand", group: operators, draw: drawer.participant, of: revoke},
+	{Fault: Delete, Summary: "delete a candidate's key by hand", group: operators, draw: drawer.participant, of: remove},
+	{Fault: Silence, Summary: "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", group: processes, lasts: true, needs: beating, draw: drawer.front, of: stop, fits: beats},
+	{Fault: KillBoth, Summary: "SIGKILL a participant and its keeper", group: processes, lasts: true, needs: kept, of: killBoth, fits: hasKeeper},
+	{Fault: KillKeeper, Summary: "SIGKILL a participant's keeper, and later the participant", group: processes, lasts: true, needs: kept, of: killKeeper, fits: hasKeeper},
+	{Fault: CompactHeld, Summary: "hold all that etcd sends to a successor with heartbeats, and compact etcd's history meanwhile", group: operators, lasts: true, needs: beating, draw: drawer.successor, of: compactHeld, fits: beats},
+	{Fault: EtcdKill, Summary: "SIGKILL the member that leads etcd; restart it with its data when the round ends", group: members, lasts: true, peers: true, needs: beating, draw: drawer.leader, on: memberKill},
+	{Fault: EtcdStop, Summary: "SIGSTOP the member that leads etcd, then SIGCONT", group: members, lasts: true, peers: true, needs: beating, draw: drawer.leader, on: memberStop},
 }
-
-// ofEldest are the faults of what only the participants of Eldest have: heartbeats, keepers, and a clock
-// that can be injected.
-var ofEldest = []Fault{Skew, Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
-
-// fitFor are the faults that not every participant can have, and those which can.
-var fitFor = map[Fault]func(*candidate) bool{Silence: beats, CompactHeld: beats, KillBoth: hasKeeper, KillKeeper: hasKeeper}
 
 // NamesFor lists the faults that apply to a contender.
 func NamesFor(name string) []Fault {
-	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofEldest, f) })
+	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && kindOf(f).needs != "" })
 }
 
 // Names lists the names of all faults.

@@ -14,34 +14,16 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// ofParticipant makes an injector for one participant that has the role and what the fault needs.
-func ofParticipant(do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
-	return func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error) {
-		c := in.target
-		if c == nil {
-			if c, err = s.pick(ctx, in, fitFor[in.Fault]); err != nil {
-				return "", nil, err
-			}
-		}
-		s.note("%s: %s", c.who, in)
-		heal, err = do(ctx, s, c, in)
-		return c.who, heal, err
-	}
-}
-
+// beats, hasKeeper and hasMargin report whether a fault that needs one can have a candidate as its target.
 func beats(c *candidate) bool     { return c.beat > 0 }
 func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
+func hasMargin(c *candidate) bool { return !c.tight }
 
-// pick blocks until a participant has the role and fits (nil: anyone does), or ctx ends. A leader or
-// successor that does not fit is ordered to leave, and so is a leader that fits if no waiter does but one
-// is wanted.
+// pick blocks until a participant has the role and fits (nil: anyone does), or ctx ends. If none does, the
+// leader is ordered to leave, again and again: then it is a waiter, and another one has come to the front.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
-	if fits == nil {
-		fits = func(*candidate) bool { return true }
-	}
 	var ordered *candidate
 	err = inject.Until(ctx, fmt.Sprintf("a participant has the role %s", in.On), func(ctx context.Context) (bool, error) {
-		all := s.living()
 		var next int64 // the lease of the successor
 		if in.On == Successor {
 			queue, err := s.list(ctx)
@@ -50,25 +32,19 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 			}
 			next = oracle.LeaseOf(queue.Keys[1])
 		}
-		// The clock of a tight leader must not be wrong; then any participant serves, as it may lead later.
-		anybody := in.Fault == Skew && in.On == Leader && slices.ContainsFunc(all, func(c *candidate) bool { return c.tight && c.is(Leader) })
-		var fit, misplaced []*candidate
-		for _, c := range all {
-			has := anybody || in.On == Successor && c.last().Lease == next || in.On != Successor && c.is(in.On)
-			suits := fits(c) && (in.Fault != Skew || !c.tight)
-			switch {
-			case has && suits:
+		var fit []*candidate
+		for _, c := range s.living() {
+			has := c.is(in.On) && (in.On != Successor || c.last().Lease == next)
+			if has && (fits == nil || fits(c)) {
 				fit = append(fit, c)
-			case in.On == Waiter && suits && c.is(Leader), in.On != Waiter && has && !fits(c):
-				misplaced = append(misplaced, c)
 			}
 		}
 		if len(fit) > 0 {
 			chosen = fit[in.Pick%len(fit)]
 			return true, nil
 		}
-		for _, c := range misplaced {
-			if c != ordered {
+		for _, c := range s.living() {
+			if c.is(Leader) && c != ordered {
 				ordered = c
 				_ = c.Order(participant.Order{Do: participant.DoResign}) // an error means that it has ended, and will soon be no candidate
 			}
@@ -124,12 +100,7 @@ func killKeeper(ctx context.Context, s *series, c *candidate, in Injection) (hea
 
 // compactHeld is proven by held data, and by a read at a compacted revision, which fails.
 func compactHeld(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
-	before := c.host.Stats()
-	c.host.Hold(etcdtest.Outbound)
-	heal := func(context.Context) error { c.host.Mend(); return nil }
-	err := inject.Until(ctx, "data for "+c.who+" is held back", func(context.Context) (bool, error) {
-		return sum(c.host.Stats().Held) > sum(before.Held), nil
-	})
+	heal, err := disturb(ctx, c, "data was held back for", func(h *etcdtest.Host) { h.Hold(etcdtest.Outbound) }, held)
 	if err == nil {
 		_, _, err = compact(ctx, s, in)
 	}
@@ -178,40 +149,53 @@ func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, e
 	})
 }
 
-// network makes an injector for the network between a participant and the members. It is proven by
-// the counters of the proxies in between.
-func network(what string, do func(s *series, c *candidate, in Injection), seen func(before, now etcdtest.Stats) bool) injector {
-	return ofParticipant(func(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
-		before := c.host.Stats()
-		do(s, c, in)
-		return func(context.Context) error { c.host.Mend(); return nil }, inject.Until(ctx, what+" "+c.who, func(context.Context) (bool, error) {
-			return seen(before, c.host.Stats()), nil
-		})
+// disturb sets a fault of the network between a participant and the members. It is proven by the counters of
+// the proxies in between, each of which has grown.
+func disturb(ctx context.Context, c *candidate, what string, set func(*etcdtest.Host), counters ...func(etcdtest.Stats) int64) (healer, error) {
+	before := c.host.Stats()
+	set(c.host)
+	return func(context.Context) error { c.host.Mend(); return nil }, inject.Until(ctx, what+" "+c.who, func(context.Context) (bool, error) {
+		now := c.host.Stats()
+		return !slices.ContainsFunc(counters, func(count func(etcdtest.Stats) int64) bool { return count(now) <= count(before) }), nil
 	})
 }
 
-var (
-	clientCut = network("connections were refused to", func(_ *series, c *candidate, _ Injection) {
-		c.host.Refuse()
-		c.host.Reset()
-	}, func(before, now etcdtest.Stats) bool { return now.Reset > before.Reset && now.Refused > before.Refused })
-	clientOneWay = network("data was lost from or to", func(_ *series, c *candidate, in Injection) { c.host.Drop(in.Way.direction()) }, dropped)
-	blackHole    = network("data was dropped from or to", func(s *series, c *candidate, in Injection) {
+func sum(p etcdtest.Pieces) int64 { return p.Inbound + p.Outbound }
+
+func dropped(s etcdtest.Stats) int64 { return sum(s.Dropped) }
+func held(s etcdtest.Stats) int64    { return sum(s.Held) }
+func delayed(s etcdtest.Stats) int64 { return sum(s.Delayed) }
+func reset(s etcdtest.Stats) int64   { return s.Reset }
+func refused(s etcdtest.Stats) int64 { return s.Refused }
+
+func clientCut(ctx context.Context, _ *series, c *candidate, _ Injection) (healer, error) {
+	return disturb(ctx, c, "connections were refused to", func(h *etcdtest.Host) {
+		h.Refuse()
+		h.Reset()
+	}, reset, refused)
+}
+
+func clientOneWay(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
+	return disturb(ctx, c, "data was lost from or to", func(h *etcdtest.Host) { h.Drop(in.Way.direction()) }, dropped)
+}
+
+func blackHole(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
+	return disturb(ctx, c, "data was dropped from or to", func(h *etcdtest.Host) {
 		if in.All {
-			c.host.Cut()
+			h.Cut()
 			return
 		}
-		c.host.Proxy(c.busiest(s.Size())).Drop(etcdtest.BothWays)
+		h.Proxy(c.busiest(s.Size())).Drop(etcdtest.BothWays)
 	}, dropped)
-	stall = network("data was held back from or to", func(_ *series, c *candidate, in Injection) { c.host.Hold(in.Way.direction()) },
-		func(before, now etcdtest.Stats) bool { return sum(now.Held) > sum(before.Held) })
-	delay = network("data was delayed from or to", func(_ *series, c *candidate, in Injection) { c.host.Delay(in.Inbound, in.Outbound) },
-		func(before, now etcdtest.Stats) bool { return sum(now.Delayed) > sum(before.Delayed) })
-)
+}
 
-func dropped(before, now etcdtest.Stats) bool { return sum(now.Dropped) > sum(before.Dropped) }
+func stall(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
+	return disturb(ctx, c, "data was held back from or to", func(h *etcdtest.Host) { h.Hold(in.Way.direction()) }, held)
+}
 
-func sum(p etcdtest.Pieces) int64 { return p.Inbound + p.Outbound }
+func delay(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
+	return disturb(ctx, c, "data was delayed from or to", func(h *etcdtest.Host) { h.Delay(in.Inbound, in.Outbound) }, delayed)
+}
 
 // busiest returns the member with which a participant has exchanged most: a client distributes its
 // requests, but its watches and renewals stay at one member.
@@ -291,51 +275,41 @@ func defragment(ctx context.Context, s *series, _ Injection) (string, healer, er
 	return "all members", nil, s.Defragment(ctx)
 }
 
-// target is a candidate's key that an operator removes.
-type target struct {
-	key, who     string
-	token, lease int64
-}
-
-// target finds the key of a participant that has the role, and records its removal before that
-// happens: no participant may be notified of it earlier.
-func (s *series) target(ctx context.Context, in Injection) (t target, err error) {
-	c, err := s.pick(ctx, in, nil)
-	if err != nil {
-		return t, err
-	}
+// removing finds the key of a participant, and records its removal by an operator before that happens: no
+// participant may be notified of it earlier.
+func (s *series) removing(ctx context.Context, c *candidate) (e oracle.Event, err error) {
 	err = inject.Until(ctx, c.who+" has a key", func(ctx context.Context) (bool, error) {
-		t = target{who: c.who, lease: c.last().Lease}
-		t.key = keys.Candidate(electionName, t.lease)
-		resp, err := s.All.Get(ctx, t.key)
+		id := c.last().Lease
+		e = oracle.Event{Kind: oracle.Removed, Who: "admin", Key: keys.Candidate(electionName, id), Lease: id}
+		resp, err := s.All.Get(ctx, e.Key)
 		if err != nil || len(resp.Kvs) == 0 { // it will register soon
 			return false, err
 		}
-		t.token = resp.Kvs[0].CreateRevision
+		e.Token = resp.Kvs[0].CreateRevision
 		return true, nil
 	})
 	if err == nil {
-		s.tell(oracle.Event{Kind: oracle.Removed, Who: "admin", Token: t.token, Key: t.key, Lease: t.lease})
+		s.tell(e)
 	}
-	return t, err
+	return e, err
 }
 
 // revoke is proven by etcd, in which the lease and its key no longer exist.
-func revoke(ctx context.Context, s *series, in Injection) (string, healer, error) {
-	t, err := s.target(ctx, in)
-	if err != nil {
-		return "", nil, err
+func revoke(ctx context.Context, s *series, c *candidate, _ Injection) (healer, error) {
+	e, err := s.removing(ctx, c)
+	if err == nil {
+		err = s.Revoke(ctx, e.Lease, e.Key, e.Token)
 	}
-	return t.who, nil, s.Revoke(ctx, t.lease, t.key, t.token)
+	return nil, err
 }
 
 // remove is proven by etcd, in which the key no longer exists.
-func remove(ctx context.Context, s *series, in Injection) (string, healer, error) {
-	t, err := s.target(ctx, in)
-	if err != nil {
-		return "", nil, err
+func remove(ctx context.Context, s *series, c *candidate, _ Injection) (healer, error) {
+	e, err := s.removing(ctx, c)
+	if err == nil {
+		err = s.Delete(ctx, e.Key, e.Token)
 	}
-	return t.who, nil, s.Delete(ctx, t.key, t.token)
+	return nil, err
 }
 
 // Faults of etcd's members.
@@ -347,106 +321,103 @@ func (s *series) chosen(ctx context.Context, in Injection) (int, error) {
 	return in.Pick % s.Size(), nil
 }
 
-// ofMember makes an injector for one member.
-func ofMember(what string, do func(context.Context, *series, *etcdtest.Member) (healer, error)) injector {
-	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
-		i, err := s.chosen(ctx, in)
-		if err != nil {
-			return "", nil, err
-		}
-		s.note("%s member %d", what, i)
-		heal, err := do(ctx, s, s.Member(i))
-		return fmt.Sprintf("member %d", i), heal, err
+// ofMember injects a fault into the process of a member. It is healed by back, unless the member runs: so
+// healing can be repeated.
+func (s *series) ofMember(ctx context.Context, in Injection, do, back func(context.Context, *etcdtest.Member) error) (string, healer, error) {
+	i, err := s.chosen(ctx, in)
+	if err != nil {
+		return "", nil, err
 	}
-}
-
-// unlessItRuns calls back only if the member does not run, so that healing can be repeated.
-func unlessItRuns(m *etcdtest.Member, back healer) healer {
-	return func(ctx context.Context) error {
+	s.note("member %d: %s", i, in)
+	m := s.Member(i)
+	err = do(ctx, m)
+	return fmt.Sprintf("member %d", i), func(ctx context.Context) error {
 		if m.Running() {
 			return nil
 		}
-		return back(ctx)
-	}
+		return back(ctx, m)
+	}, err
 }
 
+func restart(ctx context.Context, m *etcdtest.Member) error { return m.Restart(ctx) }
+
 // memberKill is proven by waiting for the process.
-func memberKill(_ context.Context, _ *series, m *etcdtest.Member) (healer, error) {
-	err := m.Kill()
-	return unlessItRuns(m, m.Restart), err
+func memberKill(ctx context.Context, s *series, in Injection) (string, healer, error) {
+	return s.ofMember(ctx, in, func(_ context.Context, m *etcdtest.Member) error { return m.Kill() }, restart)
 }
 
 // memberStop is proven by the kernel, which reports that the process is stopped.
-func memberStop(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
+func memberStop(ctx context.Context, s *series, in Injection) (string, healer, error) {
 	leader, err := s.Leader(ctx)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	err = m.Stop()
-	return unlessItRuns(m, func(context.Context) error {
+	return s.ofMember(ctx, in, func(_ context.Context, m *etcdtest.Member) error { return m.Stop() }, func(_ context.Context, m *etcdtest.Member) error {
 		if m.Index == leader {
 			s.resumed = append(s.resumed, s.now())
 		}
 		return m.Cont()
-	}), err
+	})
 }
 
 // memberRestart is proven by the new process, which serves requests.
-func memberRestart(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
-	heal, err := memberKill(ctx, s, m)
-	if err == nil {
-		err = heal(ctx)
-	}
-	return heal, err
+func memberRestart(ctx context.Context, s *series, in Injection) (string, healer, error) {
+	return s.ofMember(ctx, in, func(ctx context.Context, m *etcdtest.Member) error {
+		if err := m.Kill(); err != nil {
+			return err
+		}
+		return m.Restart(ctx)
+	}, restart)
 }
 
 // replace is proven by the new member, which has another ID and serves requests.
-func replace(ctx context.Context, s *series, m *etcdtest.Member) (healer, error) {
-	before := m.ID()
-	err := s.Replace(ctx, m.Index)
-	if err == nil && m.ID() == before {
-		err = fmt.Errorf("%w: member %d was not replaced", inject.ErrNoEffect, m.Index)
-	}
-	return unlessItRuns(m, func(ctx context.Context) error { return s.Replace(ctx, m.Index) }), err
+func replace(ctx context.Context, s *series, in Injection) (string, healer, error) {
+	again := func(ctx context.Context, m *etcdtest.Member) error { return s.Replace(ctx, m.Index) }
+	return s.ofMember(ctx, in, func(ctx context.Context, m *etcdtest.Member) error {
+		before := m.ID()
+		err := again(ctx, m)
+		if err == nil && m.ID() == before {
+			err = fmt.Errorf("%w: member %d was not replaced", inject.ErrNoEffect, m.Index)
+		}
+		return err
+	}, again)
 }
 
-func theOne(ctx context.Context, s *series, in Injection) ([]int, error) {
+// cut partitions one member.
+func cut(ctx context.Context, s *series, in Injection) (string, healer, error) {
 	i, err := s.chosen(ctx, in)
-	return []int{i}, err
+	if err != nil {
+		return "", nil, err
+	}
+	return s.cutOff(ctx, in, i)
 }
 
-// some chooses as many members as of returns, beginning at a drawn one.
-func some(of func(size int) int) func(context.Context, *series, Injection) ([]int, error) {
-	return func(_ context.Context, s *series, in Injection) (chosen []int, err error) {
-		for n := range of(s.Size()) {
-			chosen = append(chosen, (in.Pick+n)%s.Size())
-		}
-		return chosen, nil
-	}
-}
-
-// cut is proven by data that was held back on the links of each partitioned member.
-func cut(which func(context.Context, *series, Injection) ([]int, error)) injector {
-	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
-		chosen, err := which(ctx, s, in)
-		if err != nil {
-			return "", nil, err
-		}
-		s.note("members %v: %s", chosen, in)
-		return fmt.Sprintf("members %v", chosen), func(context.Context) error { return s.Mend(chosen...) }, s.Cut(ctx, in.Way.direction(), chosen...)
-	}
-}
-
-// mute adds the proof that etcd does not answer a request.
-func mute(fault injector) injector {
-	return func(ctx context.Context, s *series, in Injection) (string, healer, error) {
-		on, heal, err := fault(ctx, s, in)
-		if err == nil {
-			err = inject.Answers(ctx, s.All, false, muteTime)
-		}
-		return on, heal, err
-	}
+func cutMinority(ctx context.Context, s *series, in Injection) (string, healer, error) {
+	return s.cutOff(ctx, in, s.some(in, (s.Size()-1)/2)...)
 }
 
 // muteTime is a long time for an answer of etcd, even on a busy machine.
 const muteTime = 200 * time.Millisecond
+
+// cutMajority is also proven by etcd, which does not answer a request.
+func cutMajority(ctx context.Context, s *series, in Injection) (string, healer, error) {
+	on, heal, err := s.cutOff(ctx, in, s.some(in, s.Size()/2+1)...)
+	if err == nil {
+		err = inject.Answers(ctx, s.All, false, muteTime)
+	}
+	return on, heal, err
+}
+
+// some chooses n members, beginning at a drawn one.
+func (s *series) some(in Injection, n int) (chosen []int) {
+	for i := range n {
+		chosen = append(chosen, (in.Pick+i)%s.Size())
+	}
+	return chosen
+}
+
+// cutOff partitions members. It is proven by data that was held back on the links of each of them.
+func (s *series) cutOff(ctx context.Context, in Injection, members ...int) (string, healer, error) {
+	s.note("members %v: %s", members, in)
+	return fmt.Sprintf("members %v", members), func(context.Context) error { return s.Mend(members...) }, s.Cut(ctx, in.Way.direction(), members...)
+}

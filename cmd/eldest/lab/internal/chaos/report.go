@@ -149,35 +149,30 @@ const (
 
 // prove records what nothing in the run has tested.
 func (r *Report) prove() {
-	stops := r.times(Stop, Leader)
-	if stops >= stopsOfLeaders && r.LongStops == 0 {
-		r.lack("a leader was stopped %d times, and never longer than its lease", stops)
+	// lacks records that something never happened although it had so many occasions.
+	lacks := func(had, occasions, enough int, format string) {
+		if had == 0 && occasions >= enough {
+			r.lack(format, occasions)
+		}
 	}
-	if r.LongStops >= longStopsWithWrites && r.FencedOff == 0 {
-		r.lack("the external store never received an older token, although leaders were stopped %d times for longer than their lease", r.LongStops)
-	}
-	if r.Rounds >= roundsWithWrites && r.Refused == 0 {
-		r.lack("no write was refused in %d rounds", r.Rounds)
-	}
-	silenced := r.times(Silence, Leader)
-	if silenced >= silences && r.Evicted == 0 {
-		r.lack("a leader with heartbeats was stopped %d times, and never evicted", silenced)
-	}
-	if etcds := r.times(EtcdKill, Leader) + r.times(EtcdStop, Leader); etcds >= etcdsLeaders && (r.Suspended == 0 || r.Resumed == 0) {
-		r.lack("etcd's leader was killed or stopped %d times; %d tenures were suspended, and %d resumed", etcds, r.Suspended, r.Resumed)
-	}
-	if kills := r.times(Kill, ""); r.heartbeats() && kills >= killsWithKeepers && r.Revoked == 0 {
-		r.lack("a participant was killed %d times, and no keeper revoked a lease", kills)
+	lacks(r.LongStops, r.times(Leader, Stop), stopsOfLeaders, "a leader was stopped %d times, and never longer than its lease")
+	lacks(r.FencedOff, r.LongStops, longStopsWithWrites, "the external store never received an older token, although leaders were stopped %d times for longer than their lease")
+	lacks(r.Refused, r.Rounds, roundsWithWrites, "no write was refused in %d rounds")
+	lacks(r.Evicted, r.times(Leader, Silence), silences, "a leader with heartbeats was stopped %d times, and never evicted")
+	lacks(min(r.Suspended, r.Resumed), r.times(Leader, EtcdKill, EtcdStop), etcdsLeaders, "etcd's leader was killed or stopped %d times, and no tenure was suspended and resumed")
+	if r.heartbeats() {
+		lacks(r.Revoked, r.times("", Kill), killsWithKeepers, "a participant was killed %d times, and no keeper revoked a lease")
 	}
 }
 
-// times counts the rounds in which a fault took effect on a role; "" means any role.
-func (r *Report) times(f Fault, on Role) int {
-	n := 0
+// times counts how often one of the faults took effect on a role; "" means any role.
+func (r *Report) times(on Role, faults ...Fault) (n int) {
 	for _, s := range r.Series {
 		for _, round := range s.Rounds {
-			if round.tookEffect(f) && slices.ContainsFunc(round.Injections, func(in Injection) bool { return in.Fault == f && (on == "" || in.On == on) }) {
-				n++
+			for _, in := range round.Injections {
+				if slices.Contains(faults, in.Fault) && round.tookEffect(in.Fault) && (on == "" || in.On == on) {
+					n++
+				}
 			}
 		}
 	}

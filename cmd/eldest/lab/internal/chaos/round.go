@@ -77,17 +77,28 @@ func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
 // inject injects a fault, and blocks until it has taken effect, for s.patience at most. Before a fault of
 // members, the target of the next fault is chosen if not every participant can have that: without a
 // majority nobody moves in the queue, and nobody knows who is next.
-func (s *series) inject(ctx context.Context, in Injection, then []Injection) (string, healer, error) {
+func (s *series) inject(ctx context.Context, in Injection, then []Injection) (on string, heal healer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	if kindOf(in.Fault).group == members && len(then) > 0 && fitFor[then[0].Fault] != nil {
-		target, err := s.pick(ctx, then[0], fitFor[then[0].Fault])
-		if err != nil {
+	k := kindOf(in.Fault)
+	if k.group == members && len(then) > 0 && kindOf(then[0].Fault).fits != nil {
+		if then[0].target, err = s.pick(ctx, then[0], kindOf(then[0].Fault).fits); err != nil {
 			return "", nil, fmt.Errorf("%s: %w", then[0], err)
 		}
-		then[0].target = target
 	}
-	on, heal, err := kindOf(in.Fault).inject(ctx, s, in)
+	c := in.target
+	if k.of != nil && c == nil {
+		c, err = s.pick(ctx, in, k.fits)
+	}
+	switch {
+	case err != nil:
+	case k.of != nil:
+		on = c.who
+		s.note("%s: %s", on, in)
+		heal, err = k.of(ctx, s, c, in)
+	default:
+		on, heal, err = k.on(ctx, s, in)
+	}
 	if err != nil {
 		return on, heal, fmt.Errorf("%s: %w", in, err)
 	}

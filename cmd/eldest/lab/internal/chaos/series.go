@@ -85,15 +85,16 @@ type series struct {
 func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	field, err := inject.Open(ctx, etcdtest.Config{
-		Members: cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: cfg.Member, Replaceable: true,
+	s := &series{
+		cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
+		zero: lease.Boot().Now() - time.Nanosecond, // so that no instant is zero
+	}
+	var err error
+	s.Field, err = inject.Open(ctx, etcdtest.Config{
+		Members: cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: cfg.Member, Replaceable: true, Died: s.fail,
 	})
 	if err != nil {
 		return nil, err
-	}
-	s := &series{
-		Field: field, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
-		zero: lease.Boot().Now() - time.Nanosecond, // so that no instant is zero
 	}
 	s.recorded = newRecord(s.Each, s.now)
 	for i := range s.seats {
@@ -232,7 +233,7 @@ func (s *series) part(ctx context.Context) error {
 // without its write.
 func (s *series) halt() error {
 	for _, c := range s.living() {
-		c.expect()
+		c.expect(killed)
 		c.End()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), healTime)
@@ -247,7 +248,7 @@ func (s *series) halt() error {
 
 func (s *series) close() error {
 	for _, c := range s.living() {
-		c.expect()
+		c.expect(killed)
 		c.End()
 	}
 	s.recorded.end()

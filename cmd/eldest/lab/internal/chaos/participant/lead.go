@@ -191,14 +191,9 @@ func (p *participant) sample(t contender.Tenure) {
 	}
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
-	var last oracle.Event // the last sample
-	told := time.Duration(0)
-	pending := false // last was not reported
-	file := func(e oracle.Event) {
-		p.tell(e)
-		told, pending = e.At, false
-	}
-	for after := 0; after < sampleAfter; {
+	var last oracle.Event // the sample before; it was reported unless it is pending
+	told, pending := time.Duration(0), false
+	for after := 0; after < sampleAfter; <-tick.C {
 		// Only the check may come between the two readings of the clock.
 		at := lease.Boot().Now()
 		sure := t.Holds()
@@ -209,16 +204,14 @@ func (p *participant) sample(t contender.Tenure) {
 			e.Kind = oracle.NotSure
 			after++
 		}
-		if pending && (e.Kind != last.Kind || at-last.Until > silence) {
-			file(last)
+		notable := !sure || until-last.At > silence // also the first
+		if pending && notable {
+			p.tell(last)
 		}
-		if told == 0 || e.Kind != last.Kind || e.Kind == oracle.NotSure ||
-			until-last.At > silence || at-told > sampleTold {
-			file(e)
-		} else {
-			pending = true
+		if pending = !notable && at-told <= sampleTold; !pending {
+			p.tell(e)
+			told = at
 		}
 		last = e
-		<-tick.C
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// The names of the phases, as in the core's table.
+// The phases of a candidate that a participant reports, by the core's names; see docs/states.md.
 const (
 	idle     = "idle"
 	entering = "entering"
@@ -24,57 +24,81 @@ const (
 	lost     = "lost"
 )
 
-// phases reports the phase of one candidate. Its Status alone does not tell some phases apart:
-// without a token, they follow from what the participant wants; and a candidate that waits is
-// proving from the change that ends its wait until the Waiting hook is called again. So a phase that
-// lasts less than a millisecond may be left out.
+// phases reports the phase of a candidate, which follows from its status, its hooks, and what the
+// participant intends: with a status alone, a candidate that proves its place is one that waits. A
+// phase of less than a millisecond may be left out. A nil *phases does nothing.
 type phases struct {
 	tell func(phase string)
+	// news is a wake-up for follow: a hook was called, or the intent has changed.
+	news chan struct{}
 
 	mu     sync.Mutex
-	wants  string        // idle, entering or leaving: the phase without a token
-	elder  eldest.Token  // the last one for which the candidate waited
-	alone  eldest.Token  // its own token, if there was no older candidate at its registration
-	woken  chan struct{} // has a value if one of these has changed
-	proves view          // of follow only
+	intent string // the phase of a candidate that has no key
+	token  eldest.Token
+	queued string // the phase of a candidate that has a key and does not lead
+	waits  bool   // it has begun to wait for a predecessor since of was called
+	told   string // by follow, which runs for one candidate at a time
 }
 
 func newPhases(tell func(string)) *phases {
-	return &phases{tell: tell, wants: idle, woken: make(chan struct{}, 1)}
+	return &phases{tell: tell, news: make(chan struct{}, 1), intent: idle}
 }
 
-// change changes a field, and wakes follow. A nil *phases is not followed.
-func (p *phases) change(set func()) {
-	if p == nil {
-		return
-	}
+// note changes the state, and wakes follow.
+func (p *phases) note(change func()) {
 	p.mu.Lock()
-	set()
+	change()
 	p.mu.Unlock()
 	select {
-	case p.woken <- struct{}{}:
+	case p.news <- struct{}{}:
 	default:
 	}
 }
 
-// intend sets the phase of a candidate without a token.
-func (p *phases) intend(phase string) { p.change(func() { p.wants = phase }) }
-
-// registered and waiting are hooks of the candidate.
-func (p *phases) registered(e election.RegisteredEvent) {
-	if e.Predecessor == "" && !e.Adopted {
-		p.change(func() { p.alone = e.Token })
+// intend sets the phase of a candidate that has no key.
+func (p *phases) intend(phase string) {
+	if p != nil {
+		p.note(func() { p.intent = phase })
 	}
 }
 
-func (p *phases) waiting(e election.WaitingEvent) {
-	p.change(func() { p.elder, p.alone = e.Predecessor.Token, 0 })
+// registered is a hook of candidates. One without a predecessor proves its place at once.
+func (p *phases) registered(e election.RegisteredEvent) {
+	if e.Predecessor == "" && !e.Adopted {
+		p.note(func() { p.token, p.queued = e.Token, proving })
+	}
 }
 
-// follow reports each change of the candidate's phase, until its session ends or it is closed.
+// waiting is a hook of candidates.
+func (p *phases) waiting(election.WaitingEvent) { p.note(func() { p.waits = true }) }
+
+// of returns the phase of a candidate with a status. turned means that the status may have changed
+// since the last call: of a candidate that waits, its predecessor has left.
+func (p *phases) of(s election.Status, turned bool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waits := p.waits
+	p.waits = false
+	switch {
+	case s.Token == 0:
+		p.token = 0
+		return p.intent
+	case s.Leading:
+		return leading
+	case s.Suspended || s.Draining:
+		return draining
+	case waits || s.Token != p.token:
+		p.queued = waiting
+	case turned:
+		p.queued = proving
+	}
+	p.token = s.Token
+	return p.queued
+}
+
+// follow reports each phase of a candidate, until its session ends or it is closed.
 func (p *phases) follow(c *election.Candidate, s *lease.Session) {
-	last, turned := "", false
-	for {
+	for turned := false; ; {
 		changed := c.Changed() // first: a later change closes it
 		status, ended, closed := c.Status(), s.Err(), c.Closed()
 		phase := p.of(status, turned)
@@ -84,9 +108,9 @@ func (p *phases) follow(c *election.Candidate, s *lease.Session) {
 		case ended != nil, closed:
 			phase = idle
 		}
-		if phase != last {
+		if phase != p.told {
+			p.told = phase
 			p.tell(phase)
-			last = phase
 		}
 		if ended != nil || closed {
 			return
@@ -94,51 +118,11 @@ func (p *phases) follow(c *election.Candidate, s *lease.Session) {
 		select {
 		case <-changed:
 			turned = true
-		case <-p.woken:
+		case <-p.news:
 			turned = false
 		case <-s.Done():
-			turned = false
 		}
 	}
-}
-
-// of returns the phase that follows from a status. turned means that the candidate's own state has
-// changed since the last call, and not only what its hooks have said.
-func (p *phases) of(s election.Status, turned bool) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case s.Token == 0:
-		return p.wants
-	case s.Leading:
-		return leading
-	case s.Draining, s.Suspended:
-		return draining
-	}
-	return p.proves.phase(s.Token, p.elder, p.alone == s.Token, turned)
-}
-
-// view tells the phases waiting and proving apart.
-type view struct {
-	token, elder eldest.Token // those of the last call
-	proving      bool
-}
-
-// phase returns the phase of a candidate that has a token and has not won. elder is the last one for
-// which it waited, alone means that there was none at its registration, and turned is as above.
-func (v *view) phase(token, elder eldest.Token, alone, turned bool) string {
-	switch {
-	case token != v.token:
-		v.token, v.elder, v.proving = token, elder, alone
-	case elder != v.elder:
-		v.elder, v.proving = elder, false
-	case alone, turned:
-		v.proving = true
-	}
-	if v.proving {
-		return proving
-	}
-	return waiting
 }
 
 // showPhase writes the phase of the candidate.
