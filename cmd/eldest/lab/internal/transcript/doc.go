@@ -33,7 +33,7 @@
 // caused, by lane and watch. An event that no recorded request caused keeps its position. So an
 // answer may come before earlier messages, but no message comes before its cause. The rest is in
 // the order in which it came, if one message had ended before the other began, and otherwise in the
-// order of the revisions, the lanes and the texts.
+// order of the revisions (first the request that made the revision), the lanes and the texts.
 //
 // One event is omitted: the deletion of a candidate's own key, received by the candidate that
 // deleted it. Whether its watch still exists depends on chance. So does whether a member can

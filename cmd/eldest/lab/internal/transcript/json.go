@@ -1,20 +1,18 @@
 package transcript
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
-	"time"
+	"strings"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// line is one line of JSON.
-type line struct {
+// object is an entry in JSON.
+type object struct {
 	TimeMS     *float64        `json:"time_ms,omitempty"`
 	Kind       wiretap.Kind    `json:"kind"`
 	Lane       string          `json:"lane,omitempty"`
@@ -29,7 +27,14 @@ type line struct {
 	Message    json.RawMessage `json:"message,omitempty"`
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+// newObject returns an entry, without what only a live transcript has.
+func newObject(e Entry) object {
+	o := object{Kind: e.Kind, Lane: e.Lane, Text: e.Text(), Lost: e.Lost}
+	if e.Kind != wiretap.Note {
+		o.Method = e.Verb
+	}
+	return o
+}
 
 // JSON writes a message and its entries, one object a line. An answer with several events gives
 // several lines, the first of which has the message.
@@ -38,21 +43,36 @@ func JSON(out io.Writer, m wiretap.Message, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	lines := make([]line, len(entries))
+	objects := make([]object, len(entries))
 	for i, e := range entries {
-		at := milliseconds(e.At)
-		lines[i] = line{
-			TimeMS: &at, Kind: e.Kind, Lane: e.Lane, Connection: e.Connection, Call: e.Call, Method: m.Method,
-			Text: e.Text(), TookMS: milliseconds(e.Took), Lost: e.Lost,
-		}
+		o, at := newObject(e), milliseconds(e.At)
+		o.TimeMS, o.Connection, o.Call, o.Method, o.TookMS = &at, e.Connection, e.Call, m.Method, milliseconds(e.Took)
 		if m.Status != nil {
-			if lines[i].Code = m.Status.Code().String(); m.Status.Code() != codes.OK {
-				lines[i].Error = m.Status.Message()
-			}
+			o.Code, o.Error = m.Status.Code().String(), m.Status.Message()
 		}
+		objects[i] = o
 	}
-	lines[0].Message = body
-	return write(out, lines)
+	objects[0].Message = body
+	return write(out, objects)
+}
+
+// PrintJSON writes a normal form, one object a line.
+func PrintJSON(out io.Writer, entries []Entry) error {
+	objects := make([]object, len(entries))
+	for i, e := range entries {
+		objects[i] = newObject(e)
+	}
+	return write(out, objects)
+}
+
+// write writes all objects at once.
+func write(out io.Writer, objects []object) error {
+	var b strings.Builder
+	for _, o := range objects {
+		b.WriteString(cli.JSONLine(o))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // Body returns the whole message as JSON, with etcd's names of the fields; nil if it has none or its
@@ -62,30 +82,4 @@ func Body(m wiretap.Message) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(m.Body)
-}
-
-// PrintJSON writes a normal form, one object a line.
-func PrintJSON(out io.Writer, entries []Entry) error {
-	lines := make([]line, len(entries))
-	for i, e := range entries {
-		lines[i] = line{Kind: e.Kind, Lane: e.Lane, Text: e.Text(), Lost: e.Lost}
-		if e.Kind != wiretap.Note {
-			lines[i].Method = e.Verb
-		}
-	}
-	return write(out, lines)
-}
-
-// write writes lines at once.
-func write(out io.Writer, lines []line) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	for _, l := range lines {
-		if err := enc.Encode(l); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(out, plain.JSON(b.String()))
-	return err
 }

@@ -1,35 +1,20 @@
 package transcript
 
-import (
-	"time"
+import "github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
-)
+// Live formats messages as they arrive. The zero value is ready to use; it must not be copied, and is
+// not safe for concurrent use.
+type Live struct{ calls calls }
 
-// Live formats messages as they arrive. The zero value is ready to use; it must not be copied, and
-// is not safe for concurrent use.
-type Live struct {
-	// asked is the time of the newest request of a call that has no answer yet.
-	asked map[int]time.Duration
-}
-
-// Entries returns the entries of one message, with its times, IDs and revisions unchanged.
+// Entries returns the entries of one message, with its times, IDs and revisions unchanged: one for
+// each event of a watch, and one for any other message.
 func (l *Live) Entries(m wiretap.Message) []Entry {
-	if l.asked == nil {
-		l.asked = make(map[int]time.Duration)
+	entries := unchanged.entries(&m)
+	for i := range entries {
+		entries[i].At, entries[i].Connection, entries[i].Call = m.At, m.Connection, m.Call
 	}
-	entries := say(m, "", raw{})
-	switch m.Kind {
-	case wiretap.Request:
-		l.asked[m.Call] = m.At
-	case wiretap.Answer:
-		if at, ok := l.asked[m.Call]; ok && entries[0].Kind != Event {
-			entries[0].Took = m.At - at
-			delete(l.asked, m.Call)
-		}
-	case wiretap.End:
-		delete(l.asked, m.Call)
-	case wiretap.Note:
+	if request := l.calls.request(&m); request != nil && m.Kind == wiretap.Answer && isAnswer(&m) {
+		entries[0].Took = m.At - request.At
 	}
 	return entries
 }

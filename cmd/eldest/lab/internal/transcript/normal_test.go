@@ -216,4 +216,54 @@ bert ← Range ended, OutOfRange: future
 	}))
 }
 
+// A read that saw a write is after it, in whatever lanes they are; a watch from the past receives
+// events of which the cause was not recorded; and the renewals of earlier leases come first.
+func TestNormalFormOrder(t *testing.T) {
+	require.Equal(t, `
+bert → LeaseKeepAlive L1
+bert ← LeaseKeepAlive L1 ttl 60s
+anna → Range "j"
+anna ← Range r1, no key
+bert → Put "k" = ""
+bert ← Put r2
+anna → Range "k"
+anna ← Range r2, 1 key; "k" create r2
+bert → Watch create w1 "j", from r0
+bert ← Watch w1 created, r2
+bert ← Watch w1 DELETE "j" at r1
+`, printed(t, []wiretap.Message{
+		ask("anna", 1, "KV/Range", &rangeRequest{Key: []byte("j")}),
+		answer("anna", 1, "KV/Range", &etcdserverpb.RangeResponse{Header: at(6)}),
+		ask("anna", 2, "KV/Range", &rangeRequest{Key: []byte("k")}),
+		ask("bert", 3, "KV/Put", &etcdserverpb.PutRequest{Key: []byte("k")}),
+		answer("anna", 2, "KV/Range", &etcdserverpb.RangeResponse{Header: at(7), Kvs: []*keyValue{{Key: []byte("k"), CreateRevision: 7}}}),
+		answer("bert", 3, "KV/Put", &etcdserverpb.PutResponse{Header: at(7)}),
+		ask("bert", 4, "Watch/Watch", &etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
+			CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte("j"), StartRevision: 5},
+		}}),
+		answer("bert", 4, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(7), Created: true}),
+		answer("bert", 4, "Watch/Watch", deleted("j", 6, 0)),
+		ask("bert", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveRequest{ID: 255}),
+		answer("bert", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveResponse{Header: at(7), ID: 255, TTL: 60}),
+	}))
+}
+
+// If no answer says what the store's revision was, revisions are unchanged. A request that was lost
+// again and again occurs once, and that the client does not wait any longer is omitted, also if it had
+// given up before its request came.
+func TestNormalFormWithoutAnswers(t *testing.T) {
+	lost := func(call int) wiretap.Message {
+		m := ask("anna", call, "KV/Range", &rangeRequest{Key: []byte("k"), Revision: 7})
+		m.Lost = true
+		return m
+	}
+	require.Equal(t, `
+anna → Range "k", at r7 (lost)
+`, printed(t, []wiretap.Message{
+		lost(1), lost(2),
+		{Lane: "anna", Call: 2, Method: "/etcdserverpb.KV/Range", Kind: wiretap.End, Status: status.New(codes.DeadlineExceeded, "")},
+		{Lane: "anna", Call: 3, Method: "/etcdserverpb.KV/Range", Kind: wiretap.End, Status: status.New(codes.Canceled, "")},
+	}))
+}
+
 func TestNothing(t *testing.T) { require.Empty(t, transcript.Normalise(nil)) }

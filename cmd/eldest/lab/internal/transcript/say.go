@@ -2,196 +2,260 @@ package transcript
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
 
-// verb returns the name of a method without its service.
-func verb(method string) string {
-	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	return name
+// phrases are joined with commas.
+type phrases []string
+
+// add adds a phrase, if it applies.
+func (p *phrases) add(applies bool, format string, args ...any) {
+	if applies {
+		*p = append(*p, fmt.Sprintf(format, args...))
+	}
 }
 
-// say formats a message: one entry, or one for each event. created is the name of the watch that a
-// request creates, if it is known.
-func say(m wiretap.Message, created string, n names) []Entry {
-	e := Entry{Lane: m.Lane, Kind: m.Kind, Verb: verb(m.Method), Lost: m.Lost}
-	if n.exact() {
-		e.At, e.Connection, e.Call = m.At, m.Connection, m.Call
+func (p *phrases) String() string { return strings.Join(*p, ", ") }
+
+// entries returns the entries of a message, with etcd's names of watches: one for each event, and one
+// for a message without events.
+func (n *names) entries(m *wiretap.Message) []Entry {
+	r, ok := m.Body.(*etcdserverpb.WatchResponse)
+	if !ok {
+		return []Entry{n.entry(m, "")}
 	}
+	watch := fmt.Sprintf("w%d", r.WatchId)
+	if len(r.Events) == 0 {
+		return []Entry{n.entry(m, watch)}
+	}
+	var entries []Entry
+	for _, event := range r.Events {
+		entries = append(entries, n.event(m, event, watch))
+	}
+	return entries
+}
+
+// entry returns the entry of a message that has no events. watch is the name of the watch that it is
+// about; a watch that is being created may have none yet.
+func (n *names) entry(m *wiretap.Message, watch string) Entry {
+	e := Entry{Lane: m.Lane, Kind: m.Kind, Verb: path.Base(m.Method), Lost: m.Lost}
 	switch m.Kind {
 	case wiretap.Note:
 		e.Verb = plain.Line(n.text(m.Text))
-		return []Entry{e}
 	case wiretap.End:
-		e.Parts = []string{sayEnd(m, n)}
-		return []Entry{e}
-	case wiretap.Request:
-		e.Parts = sayRequest(m, created, n)
-		if r, ok := m.Body.(*etcdserverpb.WatchRequest); ok {
-			e.Verb += " " + watchVerb(r)
-		}
-		return []Entry{e}
-	}
-	if r, ok := m.Body.(*etcdserverpb.WatchResponse); ok && len(r.Events) > 0 {
-		var all []Entry
-		for _, event := range r.Events {
-			told := e
-			told.Kind, told.Parts = Event, []string{n.watch(m.Call, r.WatchId) + " " + sayEvent(event, n)}
-			all = append(all, told)
-		}
-		return all
-	}
-	e.Parts = sayAnswer(m, n)
-	return []Entry{e}
-}
-
-// watchVerb returns the kind of a request on a watch stream.
-func watchVerb(r *etcdserverpb.WatchRequest) string {
-	switch r.RequestUnion.(type) {
-	case *etcdserverpb.WatchRequest_CancelRequest:
-		return "cancel"
-	case *etcdserverpb.WatchRequest_ProgressRequest:
-		return "progress"
+		e.Parts = []string{n.end(m)}
 	default:
-		return "create"
+		if r, is := m.Body.(*etcdserverpb.WatchRequest); is {
+			verb, rest := n.watchRequest(r, watch, m.RequireLeader)
+			e.Verb, e.Parts = e.Verb+" "+verb, []string{rest}
+		} else {
+			e.Parts = n.parts(m, watch)
+		}
+		e.Parts = slices.DeleteFunc(e.Parts, func(part string) bool { return part == "" })
+	}
+	return e
+}
+
+// event returns the entry of one event of a message.
+func (n *names) event(m *wiretap.Message, event *mvccpb.Event, watch string) Entry {
+	said := phrases{watch + " DELETE " + n.key(event.Kv.GetKey()) + " at " + n.revision(event.Kv.GetModRevision())}
+	if event.Type == mvccpb.Event_PUT {
+		said = phrases{watch + " PUT " + n.keyValue(event.Kv)}
+	}
+	said.add(event.PrevKv != nil, "was %s", n.keyValue(event.PrevKv))
+	return Entry{Lane: m.Lane, Kind: Event, Verb: path.Base(m.Method), Parts: []string{said.String()}, Lost: m.Lost}
+}
+
+// end returns how a call ended.
+func (n *names) end(m *wiretap.Message) string {
+	switch code := m.Status.Code(); code {
+	case codes.OK:
+		return "ended"
+	case codes.Canceled:
+		return "ended by the client"
+	default:
+		return fmt.Sprintf("ended, %s: %s", code, plain.Line(n.text(m.Status.Message())))
 	}
 }
 
-func sayRequest(m wiretap.Message, created string, n names) []string {
+// parts returns the parts of a request or an answer.
+func (n *names) parts(m *wiretap.Message, watch string) []string {
+	revision := n.revision(revisionOf(m))
 	switch r := m.Body.(type) {
-	case *etcdserverpb.RangeRequest:
-		return []string{sayRange(r, n)}
-	case *etcdserverpb.PutRequest:
-		return []string{sayPut(r, n)}
-	case *etcdserverpb.DeleteRangeRequest:
-		return []string{sayDelete(r, n)}
-	case *etcdserverpb.TxnRequest:
-		return sayTxn(r, n)
+	case *etcdserverpb.RangeRequest, *etcdserverpb.PutRequest, *etcdserverpb.DeleteRangeRequest, *etcdserverpb.TxnRequest:
+		return n.request(r)
+	case *etcdserverpb.RangeResponse, *etcdserverpb.DeleteRangeResponse:
+		parts := n.answer(r)
+		parts[0] = revision + ", " + parts[0]
+		return parts
+	case *etcdserverpb.PutResponse:
+		return append([]string{revision}, n.answer(r)...)
+	case *etcdserverpb.TxnResponse:
+		parts := n.answer(r)
+		parts[0] += ", " + revision
+		return parts
 	case *etcdserverpb.CompactionRequest:
-		return []string{"at " + n.rev(r.Revision)}
+		return []string{"at " + n.revision(r.Revision)}
+	case *etcdserverpb.CompactionResponse, *etcdserverpb.LeaseRevokeResponse:
+		return []string{revision}
+	case *etcdserverpb.WatchResponse:
+		return []string{watch + " " + n.watchAnswer(r, revision)}
+	}
+	return n.leaseParts(m)
+}
+
+// revisionOf returns the revision of the store in an answer, or 0.
+func revisionOf(m *wiretap.Message) int64 {
+	answer, ok := m.Body.(interface {
+		GetHeader() *etcdserverpb.ResponseHeader
+	})
+	if !ok {
+		return 0
+	}
+	return answer.GetHeader().GetRevision()
+}
+
+// leaseParts returns the parts of a message about a lease, and of any other message the fields.
+func (n *names) leaseParts(m *wiretap.Message) []string {
+	switch r := m.Body.(type) {
 	case *etcdserverpb.LeaseGrantRequest:
-		return []string{sayGrant(r, n)}
+		said := phrases{fmt.Sprintf("ttl %ds", r.TTL)}
+		said.add(r.ID != 0, "as %s", n.lease(r.ID))
+		return []string{said.String()}
+	case *etcdserverpb.LeaseGrantResponse:
+		said := phrases{n.lease(r.ID) + " " + ttl(r.TTL)}
+		said.add(r.Error != "", "%s", plain.Line(r.Error))
+		return []string{said.String()}
 	case *etcdserverpb.LeaseRevokeRequest:
 		return []string{n.lease(r.ID)}
 	case *etcdserverpb.LeaseKeepAliveRequest:
 		return []string{n.lease(r.ID)}
-	case *etcdserverpb.LeaseTimeToLiveRequest:
-		return []string{list(n.lease(r.ID), when(r.Keys, "with keys"))}
-	case *etcdserverpb.WatchRequest:
-		switch u := r.RequestUnion.(type) {
-		case *etcdserverpb.WatchRequest_CreateRequest:
-			return sayCreate(u.CreateRequest, created, m.RequireLeader, n)
-		case *etcdserverpb.WatchRequest_CancelRequest:
-			return []string{n.watch(m.Call, u.CancelRequest.WatchId)}
-		}
-		return nil
-	}
-	return fields(m, n)
-}
-
-func sayAnswer(m wiretap.Message, n names) []string {
-	switch r := m.Body.(type) {
-	case *etcdserverpb.RangeResponse:
-		parts := sayFound(r, n)
-		parts[0] = n.rev(r.Header.GetRevision()) + ", " + parts[0]
-		return parts
-	case *etcdserverpb.PutResponse:
-		return append([]string{n.rev(r.Header.GetRevision())}, sayPutDone(r, n)...)
-	case *etcdserverpb.DeleteRangeResponse:
-		parts := sayDeleted(r, n)
-		parts[0] = n.rev(r.Header.GetRevision()) + ", " + parts[0]
-		return parts
-	case *etcdserverpb.TxnResponse:
-		return sayOutcome(r, n)
-	case *etcdserverpb.CompactionResponse:
-		return []string{n.rev(r.Header.GetRevision())}
-	case *etcdserverpb.LeaseGrantResponse:
-		return []string{list(n.lease(r.ID)+" "+ttl(r.TTL), r.Error)}
-	case *etcdserverpb.LeaseRevokeResponse:
-		return []string{n.rev(r.Header.GetRevision())}
 	case *etcdserverpb.LeaseKeepAliveResponse:
 		return []string{n.lease(r.ID) + " " + ttl(r.TTL)}
+	case *etcdserverpb.LeaseTimeToLiveRequest:
+		said := phrases{n.lease(r.ID)}
+		said.add(r.Keys, "with keys")
+		return []string{said.String()}
 	case *etcdserverpb.LeaseTimeToLiveResponse:
-		return sayTimeToLive(r, n)
+		return n.timeToLive(r)
 	case *etcdserverpb.LeaseLeasesResponse:
-		return sayLeases(r, n)
-	case *etcdserverpb.WatchResponse:
-		return sayWatch(r, n.watch(m.Call, r.WatchId), n)
-	}
-	return fields(m, n)
-}
-
-// sayEnd formats how a call ended.
-func sayEnd(m wiretap.Message, n names) string {
-	switch s := m.Status; {
-	case s.Code() == codes.OK:
-		return "ended"
-	case s.Code() == codes.Canceled:
-		return "ended by the client"
-	default:
-		return "ended, " + s.Code().String() + ": " + plain.Line(n.text(s.Message()))
-	}
-}
-
-// fields lists the fields of a message of another kind, in the order of its definition.
-func fields(m wiretap.Message, n names) []string {
-	if m.Body == nil {
-		return []string{decimal(int64(m.Size)) + " bytes"}
-	}
-	var parts []string
-	reflected := m.Body.ProtoReflect()
-	for i := range reflected.Descriptor().Fields().Len() {
-		f := reflected.Descriptor().Fields().Get(i)
-		if text := field(f, reflected, n); text != "" {
-			parts = append(parts, text)
+		parts := []string{fmt.Sprintf("%d leases", len(r.Leases))}
+		for _, l := range r.Leases {
+			parts = append(parts, n.lease(l.ID))
 		}
+		return parts
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []string{list(parts...)}
+	return []string{n.fields(m)}
 }
 
-func field(f protoreflect.FieldDescriptor, in protoreflect.Message, n names) string {
-	name, v := string(f.Name()), in.Get(f)
+// ttl returns a TTL. That of a lease that does not exist is 0 or less.
+func ttl(seconds int64) string {
+	if seconds <= 0 {
+		return fmt.Sprintf("ttl %d: lease not found", seconds)
+	}
+	return fmt.Sprintf("ttl %ds", seconds)
+}
+
+func (n *names) timeToLive(r *etcdserverpb.LeaseTimeToLiveResponse) []string {
+	if r.TTL < 0 {
+		return []string{n.lease(r.ID) + " " + ttl(r.TTL)}
+	}
+	said := phrases{fmt.Sprintf("%s granted %ds", n.lease(r.ID), r.GrantedTTL)}
+	said.add(!n.normal(), "%ds remaining", r.TTL)
+	parts := []string{said.String()}
+	for _, key := range r.Keys {
+		parts = append(parts, n.key(key))
+	}
+	return parts
+}
+
+// watchRequest returns what a request in a watch's call does, and the rest of its text.
+func (n *names) watchRequest(r *etcdserverpb.WatchRequest, watch string, requireLeader bool) (verb, rest string) {
+	switch r := r.RequestUnion.(type) {
+	case *etcdserverpb.WatchRequest_CreateRequest:
+		return "create", n.watchCreate(r.CreateRequest, watch, requireLeader)
+	case *etcdserverpb.WatchRequest_CancelRequest:
+		return "cancel", fmt.Sprintf("w%d", r.CancelRequest.GetWatchId())
+	}
+	return "progress", ""
+}
+
+func (n *names) watchCreate(c *etcdserverpb.WatchCreateRequest, watch string, requireLeader bool) string {
+	said := phrases{strings.TrimPrefix(watch+" "+n.keys(c.Key, c.RangeEnd), " ")}
+	said.add(c.StartRevision == 0, "from now on")
+	said.add(c.StartRevision != 0, "from %s", n.revision(c.StartRevision))
+	said.add(slices.Contains(c.Filters, etcdserverpb.WatchCreateRequest_NOPUT), "no puts")
+	said.add(slices.Contains(c.Filters, etcdserverpb.WatchCreateRequest_NODELETE), "no deletions")
+	said.add(c.PrevKv, "with previous value")
+	said.add(c.ProgressNotify, "with progress")
+	said.add(c.Fragment, "in fragments")
+	said.add(requireLeader, "require leader")
+	return said.String()
+}
+
+// watchAnswer returns the text of an answer that has no events.
+func (n *names) watchAnswer(r *etcdserverpb.WatchResponse, revision string) string {
 	switch {
-	case !in.Has(f) || name == "header":
-		return ""
-	case f.IsList():
-		return fmt.Sprintf("%s %d", name, v.List().Len())
-	case f.Kind() == protoreflect.StringKind:
-		return name + " " + quoted(n.text(v.String()), valueShown)
-	case f.Kind() == protoreflect.BytesKind:
-		return name + " " + value(v.Bytes(), n)
-	case f.Kind() == protoreflect.BoolKind:
-		return name
-	case f.Kind() == protoreflect.EnumKind:
-		if d := f.Enum().Values().ByNumber(v.Enum()); d != nil {
-			return name + " " + string(d.Name())
+	case r.Canceled:
+		var why phrases
+		why.add(r.CancelReason != "", "%s", plain.Line(r.CancelReason))
+		why.add(r.CompactRevision != 0, "compacted at %s", n.revision(r.CompactRevision))
+		if len(why) == 0 {
+			return "canceled"
 		}
-		return name
-	case f.Kind() == protoreflect.MessageKind || f.IsMap():
-		return name
-	case n.exact(): // sizes, IDs, terms
-		return name + " " + v.String()
+		return "canceled: " + why.String()
+	case r.Created:
+		return "created, " + revision
 	}
-	return ""
+	return "progress, " + revision
 }
 
-// revisionOf returns the revision of the store in an answer's header, or 0 if it has none.
-func revisionOf(m proto.Message) int64 {
-	if h, ok := m.(interface {
-		GetHeader() *etcdserverpb.ResponseHeader
-	}); ok {
-		return h.GetHeader().GetRevision()
+// fields returns the fields of any message, in the order of its definition. The normal form omits
+// numbers: they are sizes, terms and the IDs of members.
+func (n *names) fields(m *wiretap.Message) string {
+	if m.Body == nil {
+		if n.normal() {
+			return ""
+		}
+		return fmt.Sprintf("%d bytes", m.Size)
 	}
-	return 0
+	var said phrases
+	body := m.Body.ProtoReflect()
+	all := body.Descriptor().Fields()
+	for i := range all.Len() {
+		f := all.Get(i)
+		if !body.Has(f) || f.Name() == "header" {
+			continue
+		}
+		text, v := string(f.Name()), body.Get(f)
+		switch {
+		case f.IsList():
+			text += fmt.Sprintf(" %d", v.List().Len())
+		case f.IsMap(), f.Kind() == protoreflect.MessageKind, f.Kind() == protoreflect.BoolKind:
+		case f.Kind() == protoreflect.StringKind:
+			text += " " + n.value([]byte(v.String()))
+		case f.Kind() == protoreflect.BytesKind:
+			text += " " + n.value(v.Bytes())
+		case f.Kind() == protoreflect.EnumKind:
+			if value := f.Enum().Values().ByNumber(v.Enum()); value != nil {
+				text += " " + string(value.Name())
+			}
+		case n.normal():
+			continue
+		default:
+			text += " " + v.String()
+		}
+		said = append(said, text)
+	}
+	return said.String()
 }

@@ -9,74 +9,74 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// standing are the candidates' keys in etcd: those whose last part is the ID of their lease.
-type standing map[string]bool
+// standing are the candidates' keys in etcd, oldest first: those whose last part is their lease.
+type standing []string
 
-// change applies an atom to the keys, and records in its entries which keys come and go.
-func (s standing) change(a *atom, said []Entry, n *normal) {
-	if len(said) == 0 {
-		return
-	}
-	var gained, gone []string
-	gain := func(k []byte, lease int64) {
-		name := n.text(string(k))
-		if lease != 0 && strings.HasSuffix(name, "/"+n.lease(lease)) && !s[name] {
-			s[name] = true
-			gained = append(gained, name)
-		}
-	}
-	lose := func(matches func(string) bool) {
-		for name := range s {
-			if matches(name) {
-				delete(s, name)
-				gone = append(gone, name)
+// change applies a group to the keys, and returns the names of those that it created and deleted.
+func (s *standing) change(g *group, name func(string) string) (gained, gone []string) {
+	remove := func(matches func(key string) bool) {
+		*s = slices.DeleteFunc(*s, func(key string) bool {
+			if matches(key) {
+				gone = append(gone, name(key))
+				return true
 			}
-		}
+			return false
+		})
 	}
-	for _, request := range carriedOut(requestOf(a), answerOf(a)) {
+	for _, request := range carriedOut(g.request(), g.answer()) {
 		switch r := request.(type) {
 		case *etcdserverpb.PutRequest:
-			gain(r.Key, r.Lease)
+			if key := string(r.Key); strings.HasSuffix(key, lastPart(r.Lease)) && !slices.Contains(*s, key) {
+				*s, gained = append(*s, key), append(gained, name(key))
+			}
 		case *etcdserverpb.DeleteRangeRequest:
-			from, end := n.text(string(r.Key)), n.text(string(r.RangeEnd))
-			lose(func(name string) bool { return name == from || end != "" && name >= from && name < end })
+			remove(newSpan(r.Key, r.RangeEnd).contains)
 		case *etcdserverpb.LeaseRevokeRequest:
-			suffix := "/" + n.lease(r.ID)
-			lose(func(name string) bool { return strings.HasSuffix(name, suffix) })
+			remove(func(key string) bool { return strings.HasSuffix(key, lastPart(r.ID)) })
 		}
 	}
-	for _, t := range a.told {
-		if t.event.Type == mvccpb.Event_DELETE {
-			told := n.text(string(t.event.Kv.GetKey()))
-			lose(func(name string) bool { return name == told })
+	for _, e := range g.events {
+		if e.Type == mvccpb.Event_DELETE && g.rank == 0 { // not from the past
+			remove(func(key string) bool { return key == string(e.Kv.GetKey()) })
 		}
 	}
-	slices.Sort(gone)
-	at := &said[0]
-	if a.answer != nil && a.ask != nil {
-		at = &said[1]
-	}
-	at.Gained, at.Gone = gained, gone
+	return gained, gone
 }
 
-// carriedOut returns the requests that were carried out, according to etcd's answer: one, or those
-// of the executed branch of a transaction.
+// lastPart returns the last part of the keys of a lease's candidates.
+func lastPart(lease int64) string { return "/" + unchanged.lease(lease) }
+
+// carriedOut returns the requests that were carried out, as etcd's answer says: one, or those of the
+// executed branch of a transaction.
 func carriedOut(request, answer proto.Message) []proto.Message {
-	if request == nil || answer == nil {
+	txn, isTxn := request.(*etcdserverpb.TxnRequest)
+	switch {
+	case request == nil || answer == nil:
 		return nil
-	}
-	r, isTxn := request.(*etcdserverpb.TxnRequest)
-	if !isTxn {
+	case !isTxn:
 		return []proto.Message{request}
 	}
 	outcome, _ := answer.(*etcdserverpb.TxnResponse)
-	taken := r.Failure
+	ops := txn.Failure
 	if outcome.GetSucceeded() {
-		taken = r.Success
+		ops = txn.Success
 	}
 	var done []proto.Message
-	for i, op := range taken[:min(len(taken), len(outcome.GetResponses()))] {
+	for i, op := range ops[:min(len(ops), len(outcome.GetResponses()))] {
 		done = append(done, carriedOut(inside(op), inside(outcome.Responses[i]))...)
 	}
 	return done
+}
+
+// changes reports whether a request made a new revision, as its answer says.
+func changes(answer proto.Message) bool {
+	switch a := answer.(type) {
+	case *etcdserverpb.PutResponse:
+		return true
+	case *etcdserverpb.DeleteRangeResponse:
+		return a.Deleted > 0
+	case *etcdserverpb.TxnResponse:
+		return slices.ContainsFunc(a.Responses, func(op *etcdserverpb.ResponseOp) bool { return changes(inside(op)) })
+	}
+	return false
 }

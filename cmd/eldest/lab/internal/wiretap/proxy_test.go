@@ -41,12 +41,13 @@ func TestUnary(t *testing.T) {
 	require.LessOrEqual(t, said[0].At, said[1].At)
 }
 
-// An error of etcd reaches the client unchanged, and is recorded.
+// An error of etcd reaches the client unchanged, and is recorded once.
 func TestErrors(t *testing.T) {
 	s := newStage(t)
 	c := s.client("anna")
 	_, err := c.Put(s.ctx, "k", "v", clientv3.WithLease(7))
 	require.ErrorIs(t, err, rpctypes.ErrLeaseNotFound)
+	require.Len(t, s.said(), 2)
 	end := s.said()[1]
 	require.Equal(t, wiretap.End, end.Kind)
 	require.Equal(t, codes.NotFound, end.Status.Code())

@@ -45,7 +45,7 @@ func (p *Proxy) handle(_ any, client grpc.ServerStream) error {
 		return c.end(ctx, err)
 	}
 	p.pumps.Go(func() { c.requests(ctx, client, etcd) })
-	return c.end(ctx, c.answers(ctx, client, etcd))
+	return c.answers(ctx, client, etcd)
 }
 
 // wantsLeader reports whether the client requires a leader, as etcd's client does.
