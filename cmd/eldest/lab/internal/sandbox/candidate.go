@@ -37,7 +37,7 @@ type candidate struct {
 	// state is what the page shows. What it says of the network is what the network does.
 	state   feed.ParticipantState
 	process *participant.Process // the newest; nil before the first
-	keeper  *os.Process          // of process; nil if it has none
+	keepers []*os.Process        // of all its processes: one may outlast the next process
 	// expected means that the sandbox ends process, leaves that it has left if it ends in good order.
 	expected, leaves bool
 	ended            int // how many of its campaigns and tenures have ended, by its reports
@@ -177,7 +177,8 @@ func (c *candidate) read(l participant.Line) {
 	switch {
 	case l.Up:
 		if l.Keeper != 0 {
-			c.keeper, _ = os.FindProcess(l.Keeper) // on Unix there always is one
+			keeper, _ := os.FindProcess(l.Keeper) // on Unix there always is one
+			c.keepers = append(c.keepers, keeper)
 		}
 		c.state.KeeperPid, c.state.Life = l.Keeper, feed.Running
 		c.show()

@@ -33,7 +33,7 @@ func (c *candidate) start(ctx context.Context, rule string) error {
 		c.show()
 		return fmt.Errorf("start %s: %w", c.name, err)
 	}
-	c.process, c.keeper, c.expected, c.leaves = process, nil, false, false
+	c.process, c.expected, c.leaves = process, false, false
 	c.state.Life, c.state.Pid = feed.Starting, process.Pid()
 	c.state.Lives++
 	lives := c.state.Lives
@@ -81,19 +81,19 @@ func (c *candidate) kill() {
 	}
 }
 
-// end makes a participant one that has left: it kills its process, and that one's keeper, and ends its
+// end makes a participant one that has left: it kills its process, and all keepers, and ends its
 // network. It may be called again.
 func (c *candidate) end() {
 	c.kill()
 	c.mu.Lock()
-	keeper := c.keeper
-	c.keeper = nil
+	keepers := c.keepers
+	c.keepers = nil
 	if c.state.Life != feed.Left {
 		c.state.Life = feed.Left
 		c.show()
 	}
 	c.mu.Unlock()
-	if keeper != nil {
+	for _, keeper := range keepers {
 		// Its parent has ended: it is waited for elsewhere.
 		for keeper.Kill() == nil && alive(keeper.Pid) {
 			time.Sleep(5 * time.Millisecond)

@@ -431,11 +431,14 @@ func TestWithoutEtcd(t *testing.T) {
 	require.NotContains(t, s.stopped, true, "all were continued")
 	s.Await(since, "p1 leads", feedtest.Reported("p1", "won"))
 	keeper = killed()
-	require.True(t, alive(keeper))
+	s.do(feed.Action{Do: feed.Kill, On: "p1"})
+	s.do(feed.Action{Do: feed.Restart, On: "p1"})
+	next := s.Participant("p1").KeeperPid
+	require.True(t, alive(keeper) && alive(next))
 	began = time.Now()
 	require.NoError(t, s.Close())
 	require.Less(t, time.Since(began), longTTL/2)
-	require.False(t, alive(keeper))
+	require.False(t, alive(keeper) || alive(next))
 }
 
 // What was done can be played, however long it took, and however much it was.
