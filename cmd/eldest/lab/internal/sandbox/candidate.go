@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -27,74 +30,132 @@ const (
 type candidate struct {
 	in   *Sandbox
 	name string
-	gate *gate
-	taps []*tap
 
-	mu    sync.Mutex
-	state feed.ParticipantState // without what the gate has
-	proc  *process              // the newest; nil before the first
-	kept  int                   // the process ID of its newest keeper
-	ended int                   // how many of its campaigns and tenures have ended, by its reports
+	mu sync.Mutex
+	// changed is closed, and replaced, when anything below has changed: see await.
+	changed chan struct{}
+	// state is what the page shows. What it says of the network is what the network does.
+	state   feed.ParticipantState
+	process *participant.Process // the newest; nil before the first
+	keepers []*os.Process        // of all its processes: one may outlast the next process
+	// expected means that the sandbox ends process, leaves that it has left if it ends in good order.
+	expected, leaves bool
+	ended            int // how many of its campaigns and tenures have ended, by its reports
+
+	taps   []*wiretap.Proxy // its network: one for each member; none when it has left
+	coming map[place]*message
+	// torn are the directions of calls that have not ended in which a message was lost: see tear.
+	torn map[direction]bool
 }
 
-// process is one process of a participant.
-type process struct {
-	*participant.Process
-	gone chan struct{} // closed when it has ended, and the participant's state says so
-	// then is the participant's life after its end, if the sandbox ends it; "" if not. If it fails, the
-	// participant is dead nevertheless. The participant's mutex guards it.
-	then feed.Life
+// participantName returns the name of the n-th participant, from 1.
+func participantName(n int) string { return "p" + strconv.Itoa(n) }
+
+// newCandidate returns a participant without a network and a process.
+func newCandidate(in *Sandbox, name string) *candidate {
+	return &candidate{
+		in: in, name: name, changed: make(chan struct{}), coming: map[place]*message{}, torn: map[direction]bool{},
+	}
 }
 
-func newCandidate(in *Sandbox, name string, kind feed.Kind, rule string) (*candidate, error) {
-	c := &candidate{in: in, name: name}
-	c.state = feed.ParticipantState{Kind: kind, Life: feed.Starting, TTLMS: feed.Milliseconds(in.cfg.TTL), Rule: rule}
+// addCandidate adds a participant to an era. It has no process.
+func (s *Sandbox) addCandidate(e *era, kind feed.Kind) (*candidate, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	here := 0
+	for _, c := range e.candidates {
+		if c.life() != feed.Left {
+			here++
+		}
+	}
+	if here >= MostParticipants {
+		return nil, feed.Refused("there are %d participants, which is the limit: let one leave first", here)
+	}
+	c := newCandidate(s, participantName(len(e.candidates)+1))
+	c.state = feed.ParticipantState{Kind: kind, Life: feed.Dead, TTLMS: feed.Milliseconds(s.cfg.TTL)}
 	if kind == feed.Heartbeats {
 		c.state.HeartbeatMS = feed.Milliseconds(heartbeatTimeout)
 	}
-	c.gate = newGate(func(what feed.Type, m message) { m.tap.tell(what, m) }, func(m message) { m.tap.tear(m) }, c.show)
-	endpoints := in.field.Endpoints()
-	for i := range endpoints {
-		t, err := newTap(c, i, endpoints)
+	for i := range s.cfg.Members {
+		tap, err := c.tap(i)
 		if err != nil {
 			c.disconnect()
-			return nil, fmt.Errorf("the network of %s: %w", name, err)
+			return nil, fmt.Errorf("the network of %s: %w", c.name, err)
 		}
-		c.taps = append(c.taps, t)
+		c.taps = append(c.taps, tap)
 	}
+	e.candidates = append(e.candidates, c)
 	return c, nil
 }
 
-// disconnect ends the participant's network. No mutex may be held.
+// disconnect ends the participant's network. It may be called again.
 func (c *candidate) disconnect() {
-	for _, t := range c.taps {
-		t.Close()
+	c.mu.Lock()
+	taps := c.taps
+	c.taps = nil
+	c.mu.Unlock() // the messages on their way need it
+	for _, tap := range taps {
+		tap.Close()
 	}
 }
 
-// show adds the participant's state to the log.
-func (c *candidate) show() {
+// life returns the state of its process.
+func (c *candidate) life() feed.Life {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shown()
+	return c.state.Life
 }
 
-// shown is show for callers that hold the mutex: the newest state is the last one in the log.
-func (c *candidate) shown() {
-	state, set := c.state, c.gate.settings()
-	state.Cut, state.DelayMS, state.LoseReply = set.cut, feed.Milliseconds(set.delay), set.loseReply
-	state.Hold, state.Breakpoints = set.hold, set.breakpoints
+// change changes the state, and shows it.
+func (c *candidate) change(change func(*feed.ParticipantState)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.state)
+	for _, m := range c.coming { // it is released, also if messages are held again a moment later
+		m.decided = m.decided || m.held && !c.holds(m)
+	}
+	c.show()
+}
+
+// show adds the state to the log. The caller holds mu, so that the newest state is the last one in the log.
+func (c *candidate) show() {
+	state := c.state
 	c.in.log.Add(feed.Event{Type: feed.Participant, Who: c.name, Participant: &state})
+	c.wake()
 }
 
-// config returns what the next process is configured with. The caller holds the mutex.
+// wake makes all calls of await look again. The caller holds mu.
+func (c *candidate) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// await blocks until holds returns true, or ctx ends (its cause). The caller holds mu, which is unlocked
+// while await blocks.
+func (c *candidate) await(ctx context.Context, holds func() bool) error {
+	for !holds() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+	}
+	return nil
+}
+
+// config returns what the next process is configured with. The caller holds mu.
 func (c *candidate) config() participant.Config {
 	cfg := participant.Config{
-		Who: c.name, Contender: contender.Eldest, Election: c.in.cfg.Election, TTL: c.in.cfg.TTL, Data: c.in.dataKey(),
-		Calm: calm, Without: c.state.Rule,
+		Who: c.name, Contender: contender.Eldest, Election: c.in.cfg.Election, TTL: c.in.cfg.TTL,
+		Data: c.in.cfg.Election + "-data", Calm: calm, Without: c.state.Rule,
 	}
-	for _, t := range c.taps {
-		cfg.Endpoints = append(cfg.Endpoints, t.Endpoint())
+	for _, tap := range c.taps {
+		cfg.Endpoints = append(cfg.Endpoints, tap.Endpoint())
 	}
 	switch c.state.Kind {
 	case feed.Heartbeats:
@@ -109,72 +170,28 @@ func (c *candidate) config() participant.Config {
 	return cfg
 }
 
-// launch starts a process, whose life is feed.Starting. It does not wait until the process is up.
-func (c *candidate) launch() (*process, error) {
-	p := &process{gone: make(chan struct{})}
+// read handles a line that its process has written.
+func (c *candidate) read(l participant.Line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What is called for the process needs the mutex, and so comes after this.
-	var err error
-	p.Process, err = participant.Launch(c.in.field.Spawner, c.in.cfg.Executable, c.config(), c.read, func(of *offspring.Process) { c.exited(p, of) })
-	if err != nil {
-		c.state.Life = feed.Dead
-		c.shown()
-		return nil, err
-	}
-	c.proc = p
-	c.state.Lives++
-	c.state.Pid, c.state.KeeperPid = p.Pid(), 0
-	c.shown()
-	return p, nil
-}
-
-// exited is called when a process has ended.
-func (c *candidate) exited(p *process, of *offspring.Process) {
-	code, complaint := of.Result()
-	c.mu.Lock()
-	unexpected := p.then == ""
-	if unexpected || code != 0 {
-		p.then = feed.Dead
-	}
-	if c.proc == p && c.state.Life != feed.Left {
-		c.state.Life, c.state.Pid, c.state.KeeperPid = p.then, 0, 0
-		c.shown()
-	}
-	c.mu.Unlock()
-	close(p.gone)
-	if unexpected {
-		c.in.problem(fmt.Errorf("%s ended by itself, with exit code %d: %s", c.name, code, cmp.Or(complaint, "it gave no reason")))
-	}
-}
-
-// read handles a line that a process has written.
-func (c *candidate) read(l participant.Line) {
 	switch {
 	case l.Up:
-		c.mu.Lock()
-		c.state.KeeperPid = l.Keeper
 		if l.Keeper != 0 {
-			c.kept = l.Keeper
+			keeper, _ := os.FindProcess(l.Keeper) // on Unix there always is one
+			c.keepers = append(c.keepers, keeper)
 		}
-		if c.state.Life == feed.Starting {
-			c.state.Life = feed.Running
-		}
-		c.shown()
-		c.mu.Unlock()
+		c.state.KeeperPid, c.state.Life = l.Keeper, feed.Running
+		c.show()
 	case l.Phase != "":
-		c.in.log.Add(feed.Event{Type: feed.Report, Who: c.name, Report: &feed.ParticipantNews{Kind: "phase", Text: l.Phase}})
-	case l.Event != nil:
-		c.report(*l.Event)
+		news := &feed.ParticipantNews{Kind: "phase", Text: l.Phase}
+		c.in.log.Add(feed.Event{Type: feed.Report, Who: c.name, Report: news})
+	case l.Event != nil && l.Event.Kind != oracle.Sent: // writes are reported with their outcome only
+		c.report(l.Event)
 	}
 }
 
-// report adds what a process has reported to the log, at the instant of the report. Writes are
-// reported with their outcome only.
-func (c *candidate) report(e oracle.Event) {
-	if e.Kind == oracle.Sent {
-		return
-	}
+// report adds what a process has reported to the log, at the instant of the report. The caller holds mu.
+func (c *candidate) report(e *oracle.Event) {
 	news := &feed.ParticipantNews{Kind: string(e.Kind), Token: e.Token, Key: e.Key}
 	if e.Lease != 0 {
 		news.Lease = strconv.FormatInt(e.Lease, 16)
@@ -191,24 +208,28 @@ func (c *candidate) report(e oracle.Event) {
 	}
 	news.Text = shortened(strings.Join(parts, ": "))
 	ago := lease.Boot().Now() - e.At // all processes of a machine share this clock
-	c.in.log.Add(feed.Event{
-		AtMS: max(c.in.log.NowMS()-feed.Milliseconds(max(ago, 0)), 0), Type: feed.Report, Who: c.name, Report: news,
-	})
+	at := max(c.in.log.NowMS()-feed.Milliseconds(max(ago, 0)), 0)
+	c.in.log.Add(feed.Event{AtMS: at, Type: feed.Report, Who: c.name, Report: news})
 	if e.Kind == oracle.Ended || e.Kind == oracle.Failed {
-		c.mu.Lock()
 		c.ended++
-		c.mu.Unlock()
+		c.wake()
 	}
 }
 
-// keeper returns the process ID of its newest keeper; 0 if it has had none, or that has ended.
-func (c *candidate) keeper() int {
+// exited is called when its process has ended, after the last line.
+func (c *candidate) exited(p *offspring.Process) {
+	code, complaint := p.Result()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kept != 0 && !alive(c.kept) {
-		c.kept = 0
+	c.state.Life, c.state.Pid, c.state.KeeperPid = feed.Dead, 0, 0
+	if c.leaves && code == 0 {
+		c.state.Life = feed.Left
 	}
-	return c.kept
+	c.show()
+	if !c.expected {
+		complaint = cmp.Or(complaint, "it gave no reason")
+		c.in.problem(fmt.Errorf("%s ended by itself, with exit code %d: %s", c.name, code, complaint))
+	}
 }
 
 // alive reports whether a process exists and is no zombie, where the kernel can be asked.

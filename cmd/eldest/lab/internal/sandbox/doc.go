@@ -10,15 +10,16 @@
 // # The pieces
 //
 //   - candidate.go has a participant: one process after another (package participant), with one name
-//     and one network.
-//   - tap.go is its network: a wiretap for each member of etcd, so that a member that does not answer
-//     concerns only a part of its requests, as it does without a wiretap. Each message becomes events.
-//   - gate.go decides when a message is passed on, and whether: a cut, a delay, a breakpoint.
-//   - members.go, queue.go and observer.go look at etcd, directly, and report what has changed.
-//   - act.go has the table of the actions, and process.go, network.go, members.go and operator.go
-//     carry them out.
-//   - play.go plays scenarios, and check.go checks them before.
-//   - era.go is the time between two beginnings. A beginning ends all actions that are under way.
+//     and one network; process.go starts and ends the processes.
+//   - network.go is its network: a wiretap for each member of etcd, so that a member that does not
+//     answer concerns only a part of its requests, as it does without a wiretap. Each message becomes
+//     events. The participant's state (a cut, a delay, a breakpoint) decides when it is passed on, and
+//     whether.
+//   - members.go, queue.go and, with an observer, sandbox.go look at etcd, directly, and report what has
+//     changed.
+//   - act.go has the table of the actions; those files and operator.go carry them out.
+//   - play.go checks scenarios and plays them. era.go is the time between two beginnings, and has what
+//     was done in it. A beginning ends all actions that are under way.
 //
 // # Actions
 //

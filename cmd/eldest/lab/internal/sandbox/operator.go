@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,64 +13,61 @@ import (
 
 // What an operator does with etcd. The operator's network has no faults.
 
-// keysOf returns the participant's keys, the oldest first: a process that was killed may have left
+// keysOf returns the keys of a participant, the oldest first: a process that was killed may have left
 // one. Without a participant it is the action's key.
-func (t *task) keysOf(ctx context.Context) (found []*mvccpb.KeyValue, err error) {
-	kvs, _, err := t.in.field.Queue(ctx, t.in.cfg.Election)
+func (t *task) keysOf(c *candidate) (found []*mvccpb.KeyValue, err error) {
+	kvs, _, err := t.in.field.Queue(t.ctx, t.in.cfg.Election)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range kvs {
-		if t.c != nil && string(kv.Value) == t.c.name || t.c == nil && string(kv.Key) == t.a.Key {
+		if c != nil && string(kv.Value) == c.name || c == nil && string(kv.Key) == t.Key {
 			found = append(found, kv)
 		}
 	}
 	switch {
 	case len(found) > 0:
 		return found, nil
-	case t.c == nil:
-		return nil, feed.Refused("there is no key %q in the queue", t.a.Key)
+	case c == nil:
+		return nil, feed.Refused("there is no key %q in the queue", t.Key)
 	default:
-		return nil, feed.Refused("%s has no key: it is not queued now", t.c.name)
+		return nil, feed.Refused("%s has no key: it is not queued now", c.name)
 	}
 }
 
 // deleteKey is seen by etcd, in which the key does not exist any more.
-func (t *task) deleteKey(ctx context.Context) error {
-	found, err := t.keysOf(ctx)
+func (t *task) deleteKey() error {
+	found, err := t.keysOf(t.c)
 	if err != nil {
 		return err
 	}
+	kv := found[0]
 	if t.c == nil {
-		t.rename(ctx, found[0])
+		t.rename(kv)
 	}
-	if err := t.in.field.Delete(ctx, string(found[0].Key), found[0].CreateRevision); err != nil {
-		return fmt.Errorf("delete %s: %w", found[0].Key, err)
+	if err := t.in.field.Delete(t.ctx, string(kv.Key), kv.CreateRevision); err != nil {
+		return fmt.Errorf("delete %s: %w", kv.Key, err)
 	}
-	t.in.queue.look()
 	return nil
 }
 
 // rename makes an action on a key one on the participant whose key it is: the key is another one each
 // time. If there is none, or it is not the key that an action on the participant is about, the action
 // is not recorded.
-func (t *task) rename(ctx context.Context, kv *mvccpb.KeyValue) {
-	t.in.mu.Lock()
-	of := t.in.candidates[string(kv.Value)]
-	t.in.mu.Unlock()
+func (t *task) rename(kv *mvccpb.KeyValue) {
 	t.once = true
+	of := t.era.candidate(string(kv.Value))
 	if of == nil {
 		return
 	}
-	named := &task{in: t.in, a: t.a, c: of}
-	if its, err := named.keysOf(ctx); err == nil && string(its[0].Key) == string(kv.Key) {
-		t.a.On, t.a.Key, t.once = of.name, "", false
+	if its, err := t.keysOf(of); err == nil && string(its[0].Key) == string(kv.Key) {
+		t.On, t.Key, t.once = of.name, "", false
 	}
 }
 
 // revokeLease is seen by etcd, in which the lease's key does not exist any more.
-func (t *task) revokeLease(ctx context.Context) error {
-	found, err := t.keysOf(ctx)
+func (t *task) revokeLease() error {
+	found, err := t.keysOf(t.c)
 	if err != nil {
 		return err
 	}
@@ -79,10 +75,9 @@ func (t *task) revokeLease(ctx context.Context) error {
 	if kv.Lease == 0 {
 		return feed.Refused("%s is not bound to a lease", kv.Key)
 	}
-	if err := t.in.field.Revoke(ctx, kv.Lease, string(kv.Key), kv.CreateRevision); err != nil {
+	if err := t.in.field.Revoke(t.ctx, kv.Lease, string(kv.Key), kv.CreateRevision); err != nil {
 		return fmt.Errorf("revoke the lease %x: %w", kv.Lease, err)
 	}
-	t.in.queue.look()
 	return nil
 }
 
@@ -94,27 +89,26 @@ const (
 )
 
 // transfer is seen in etcd: the participant has the oldest key.
-func (t *task) transfer(ctx context.Context) error {
-	found, err := t.keysOf(ctx)
+func (t *task) transfer() error {
+	found, err := t.keysOf(t.c)
 	if err != nil {
 		return err
 	}
 	target := string(found[len(found)-1].Key) // that of its newest process
-	result, err := transfer.To(ctx, transfer.Client(t.in.field.All), t.in.cfg.Election, target,
+	result, err := transfer.To(t.ctx, transfer.Client(t.in.field.All), t.in.cfg.Election, target,
 		transfer.Options{Timeout: patience, Drain: drainTime})
-	t.in.queue.look()
-	var refusal *transfer.Refusal
-	if errors.As(err, &refusal) && !refusal.Unknown && len(result.Moved) == 0 {
+	refusal, refused := errors.AsType[*transfer.Refusal](err)
+	if refused && !refusal.Unknown && len(result.Moved) == 0 {
 		return feed.Refused("%w", err)
 	}
 	return err
 }
 
 // compact is seen by a read at a revision that was compacted, which fails.
-func (t *task) compact(ctx context.Context) error {
-	_, now, err := t.in.field.Queue(ctx, t.in.cfg.Election)
+func (t *task) compact() error {
+	_, now, err := t.in.field.Queue(t.ctx, t.in.cfg.Election)
 	if err != nil || now < 2 { // nothing was written yet
 		return err
 	}
-	return t.in.field.CompactTo(ctx, now)
+	return t.in.field.CompactTo(t.ctx, now)
 }

@@ -3,69 +3,48 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 	"github.com/eldest-io/eldest/keys"
 )
 
 const (
-	// queuePause is the time between two looks at the queue, and soonest the shortest one if messages
-	// suggest that it has changed.
-	queuePause = 200 * time.Millisecond
-	soonest    = 20 * time.Millisecond
-	// leasePause is the time between two looks at the leases, and between two events in which only
-	// their times have changed.
+	// leasePause is the time between two looks at the queue and its leases, while a page is open.
 	leasePause = time.Second
-	// lookTime bounds one look.
-	lookTime = 1500 * time.Millisecond
+	// watchPause is the time between two attempts to watch the queue, readTime that for one read of it.
+	watchPause = 50 * time.Millisecond
+	readTime   = time.Second
+	// runPause is the time between two looks at whether the member that serves the watch runs.
+	runPause = 100 * time.Millisecond
 )
 
-// queue looks at the election's queue in etcd.
+// queue is what is known of the election's queue in etcd.
 type queue struct {
-	in    *Sandbox
-	poked chan struct{}
-
-	mu   sync.Mutex
-	seen map[int64]renewed // of leases: their last renewal that a wiretap has seen
-
-	// Only follow uses these.
-	asked time.Time
-	left  map[int64]remaining // of leases: as etcd has answered at asked
+	kvs      []*mvccpb.KeyValue
+	revision int64
+	// left is what etcd has answered about the leases, while a page was open.
+	left map[int64]leasetime.Left
+	// renewed has the last renewal of each lease that a wiretap has seen.
+	renewed map[int64]renewal
 }
 
-// renewed is when a wiretap has seen that a lease was granted or renewed, and for how long.
-type renewed struct {
+// renewal is when a wiretap has seen that a lease was granted or renewed, and for how long.
+type renewal struct {
 	at  time.Time
 	ttl time.Duration
 }
 
-// remaining is the time that a lease has left, in whole seconds, and that for which it was granted.
-type remaining struct{ left, granted time.Duration }
-
-func newQueue(in *Sandbox) *queue {
-	return &queue{in: in, poked: make(chan struct{}, 1), seen: map[int64]renewed{}, left: map[int64]remaining{}}
-}
-
-// look makes follow look soon. It never blocks.
-func (q *queue) look() {
-	select {
-	case q.poked <- struct{}{}:
-	default:
-	}
-}
-
-// renewal notes that a lease was granted or renewed, if a message says so.
-func (q *queue) renewal(m wiretap.Message) {
-	r, lease := renewed{at: time.Now()}, int64(0)
+// renews notes that a lease was granted or renewed, if a message says so.
+func (s *Sandbox) renews(m *wiretap.Message) {
+	r, lease := renewal{at: time.Now()}, int64(0)
 	switch body := m.Body.(type) {
 	case *etcdserverpb.LeaseGrantResponse:
 		lease, r.ttl = body.ID, time.Duration(body.TTL)*time.Second
@@ -75,124 +54,152 @@ func (q *queue) renewal(m wiretap.Message) {
 	if lease == 0 || r.ttl <= 0 {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.seen[lease] = r
-	for id, old := range q.seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.renewed[lease] = r
+	for id, old := range s.queue.renewed {
 		if r.at.Sub(old.at) > 2*MaxTTL { // it has expired
-			delete(q.seen, id)
+			delete(s.queue.renewed, id)
 		}
 	}
 }
 
-// follow looks until ctx ends, and adds what has changed to the log, but nothing of an earlier era.
-func (q *queue) follow(ctx context.Context) {
-	var last feed.QueueState
-	var shown time.Time
+// watchQueue adds the queue to the log at each revision at which it has changed, until ctx ends. It watches
+// at one member for as long as that one runs and answers, and then at another one.
+func (s *Sandbox) watchQueue(ctx context.Context) {
+	for i := 0; ctx.Err() == nil; i = (i + 1) % s.cfg.Members {
+		if s.field.Member(i).Running() {
+			s.watchQueueAt(ctx, i)
+		}
+		pause(ctx, watchPause)
+	}
+}
+
+// watchQueueAt watches at a member until that fails, or the member does not run any more. Neither is a
+// problem of its own: the states of the members are shown.
+func (s *Sandbox) watchQueueAt(ctx context.Context, member int) {
+	// Without a leader a member receives no changes: then another one is asked.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	client := s.field.Each[member]
+	revision, err := s.readQueue(ctx, client, 0)
+	if err != nil {
+		return
+	}
+	begin, end := keys.Range(s.cfg.Election)
+	changes := client.Watch(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(revision+1))
+	tick := time.NewTicker(runPause)
+	defer tick.Stop()
+	looked, looking, last := make(chan error, 1), false, time.Time{}
 	for {
-		era := q.in.present()
-		if state, ok := q.read(ctx); ok && era == q.in.present() {
-			passes := len(state.Places) > 0 && time.Since(shown) >= leasePause
-			if shown.IsZero() || passes || !slices.EqualFunc(last.Places, state.Places, same) {
-				q.in.log.Add(feed.Event{Type: feed.Queue, Queue: &state})
-				last, shown = state, time.Now()
+		select {
+		case response := <-changes: // the zero response if it is closed
+			if response.Err() != nil || len(response.Events) == 0 {
+				return
+			}
+			for _, e := range response.Events {
+				if e.Kv.ModRevision == revision {
+					continue // of the same transaction
+				}
+				if revision, err = s.readQueue(ctx, client, e.Kv.ModRevision); err != nil {
+					return
+				}
+			}
+		case <-tick.C:
+			switch {
+			case !s.field.Member(member).Running():
+				return
+			case !looking && time.Since(last) >= leasePause && s.log.Read(): // a page is open
+				looking, last = true, time.Now()
+				s.watching.Go(func() { looked <- s.lookAtQueue(ctx, client) })
+			}
+		case err := <-looked:
+			if looking = false; err != nil {
+				return
 			}
 		}
-		select {
-		case <-time.After(soonest):
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(queuePause - soonest):
-		case <-q.poked:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 
-// same compares two places without the time that is left.
-func same(a, b feed.PlaceState) bool {
-	a.LeftMS, b.LeftMS = 0, 0
-	return a == b
-}
-
-// read returns the queue, if etcd answers.
-func (q *queue) read(ctx context.Context) (state feed.QueueState, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// readQueue reads the queue as of a revision, 0 for the present one, and shows it.
+func (s *Sandbox) readQueue(ctx context.Context, client *clientv3.Client, revision int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	election := q.in.cfg.Election
-	kvs, revision, err := q.in.field.Queue(ctx, election)
+	begin, end := keys.Range(s.cfg.Election)
+	found, err := client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(revision),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
-		return state, false
+		return 0, err
 	}
-	state = feed.QueueState{Election: election, Revision: revision, Places: []feed.PlaceState{}}
-	q.askFor(ctx, kvs)
-	for _, kv := range kvs {
+	revision = cmp.Or(revision, found.Header.Revision)
+	s.showQueue(func(q *queue) {
+		if revision >= q.revision { // another read may have been later
+			q.kvs, q.revision = found.Kvs, revision
+		}
+	})
+	return revision, nil
+}
+
+// lookAtQueue asks etcd for the leases in the queue, and reads the queue: a member that can only receive has a
+// leader, and may miss changes all the same.
+func (s *Sandbox) lookAtQueue(ctx context.Context, client *clientv3.Client) error {
+	var leases []int64
+	s.mu.Lock()
+	for _, kv := range s.queue.kvs {
+		if kv.Lease != 0 {
+			leases = append(leases, kv.Lease)
+		}
+	}
+	s.mu.Unlock()
+	if left := leasetime.Ask(ctx, client, leases, func(error) {}); len(left) > 0 {
+		s.mu.Lock()
+		s.queue.left = left
+		s.mu.Unlock()
+	}
+	_, err := s.readQueue(ctx, client, 0)
+	return err
+}
+
+// showQueue changes what is known of the queue, and adds it to the log.
+func (s *Sandbox) showQueue(change func(*queue)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.queue)
+	election := s.cfg.Election
+	state := &feed.QueueState{Election: election, Revision: s.queue.revision, Places: []feed.PlaceState{}}
+	for _, kv := range s.queue.kvs {
 		_, err := keys.Parse(election, string(kv.Key))
 		place := feed.PlaceState{
 			Key: string(kv.Key), Value: shortened(string(kv.Value)), Create: kv.CreateRevision, Mod: kv.ModRevision,
 			Lease: strconv.FormatInt(kv.Lease, 16), Foreign: err != nil,
 		}
-		if q.in.knows(place.Value) {
+		if s.era.candidate(place.Value) != nil {
 			place.Who = place.Value
 		}
-		place.LeftMS, place.GrantedMS = q.times(kv.Lease)
+		place.LeftMS, place.GrantedMS = s.queue.times(kv.Lease)
 		state.Places = append(state.Places, place)
 	}
-	return state, true
+	s.log.Add(feed.Event{Type: feed.Queue, Queue: state})
 }
 
-// askFor asks etcd for the times of the leases, once in leasePause.
-func (q *queue) askFor(ctx context.Context, kvs []*mvccpb.KeyValue) {
-	all := time.Since(q.asked) >= leasePause
-	if all {
-		q.asked = time.Now()
-		clear(q.left)
-	}
-	for _, kv := range kvs {
-		if _, known := q.left[kv.Lease]; known || kv.Lease == 0 {
-			continue
-		}
-		if !all { // a new one: a wiretap has seen its grant
-			q.left[kv.Lease] = remaining{left: -1}
-			continue
-		}
-		err := q.in.field.Ask(ctx, func(ctx context.Context, client *clientv3.Client) error {
-			resp, err := client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
-			if err == nil {
-				q.left[kv.Lease] = remaining{time.Duration(resp.TTL) * time.Second, time.Duration(resp.GrantedTTL) * time.Second}
-			}
-			return err
-		})
-		if err != nil {
-			return // it does not answer for the others either
-		}
-	}
-}
+// tolerance is by how much the time of a renewal may differ between etcd and a wiretap.
+const tolerance = 100 * time.Millisecond
 
 // times returns the time that a lease has left, and that for which it was granted, in milliseconds.
 // etcd answers in whole seconds, rounded down. A renewal that was seen is exact, unless something
 // else has changed the lease since, such as a new leader of etcd, which restarts all leases: it
 // counts only if it agrees with etcd.
 func (q *queue) times(lease int64) (left, granted float64) {
-	q.mu.Lock()
-	seen, known := q.seen[lease]
-	q.mu.Unlock()
+	seen, known := q.renewed[lease]
 	told, ok := q.left[lease]
-	ok = ok && told.left >= 0
-	exact, least := seen.ttl-time.Since(seen.at), told.left-time.Since(q.asked)
+	ok = ok && told.TTL >= 0
+	exact, least := seen.ttl-time.Since(seen.at), told.TTL-time.Since(told.Answered)
 	agrees := exact > least-tolerance && exact < least+time.Second+tolerance
 	switch {
-	case known && (!ok || agrees || seen.at.After(q.asked)):
-		return feed.Milliseconds(max(exact, 0)), feed.Milliseconds(cmp.Or(told.granted, seen.ttl))
+	case known && (!ok || agrees || seen.at.After(told.Asked)):
+		return feed.Milliseconds(max(exact, 0)), feed.Milliseconds(cmp.Or(told.Granted, seen.ttl))
 	case ok:
-		return feed.Milliseconds(max(least+time.Second/2, 0)), feed.Milliseconds(told.granted)
-	default:
-		return -1, feed.Milliseconds(told.granted)
+		return feed.Milliseconds(max(least+time.Second/2, 0)), feed.Milliseconds(told.Granted)
 	}
+	return -1, 0
 }
-
-// tolerance is by how much the time of a renewal may differ between etcd and a wiretap.
-const tolerance = 100 * time.Millisecond

@@ -39,11 +39,17 @@ var rules = []feed.Rule{
 	},
 }
 
-// appliesTo reports whether a rule can be taken out of a kind; "" can.
-func appliesTo(name string, kind feed.Kind) bool {
+// checkRule refuses a rule that cannot be taken out, or not of a kind. "" is all rules, or any kind.
+func checkRule(name string, kind feed.Kind) error {
 	if name == "" {
-		return true
+		return nil
 	}
 	i := slices.IndexFunc(rules, func(r feed.Rule) bool { return r.Name == name })
-	return i >= 0 && slices.Contains(rules[i].Kinds, kind)
+	switch {
+	case i < 0:
+		return feed.Refused("unknown rule %.64q", name)
+	case kind != "" && !slices.Contains(rules[i].Kinds, kind):
+		return feed.Refused("the rule %s cannot be taken out of a participant of the kind %s", name, kind)
+	}
+	return nil
 }

@@ -4,39 +4,96 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
 
-// Sandbox is a cluster, its participants, and what was seen of them. Made by Open, ended by Close.
-// Its methods may be called concurrently.
+// Defaults and limits of a Config.
+const (
+	DefaultMembers  = 3
+	DefaultElection = "jobs"
+	// DefaultTTL is long enough for readers to follow what happens meanwhile, and short enough to
+	// wait for.
+	DefaultTTL = 5 * time.Second
+	// MinTTL is longer than the timeout of the heartbeats; MaxTTL is the longest wait for a lease.
+	MinTTL = 2 * time.Second
+	MaxTTL = time.Minute
+	// MostParticipants is how many participants there may be at a time, without those that have left.
+	MostParticipants = 64
+)
+
+// ErrInvalid is returned by Open for an invalid Config; nothing was started.
+var ErrInvalid = errors.New("invalid sandbox")
+
+// Config configures a sandbox. All fields but Election and Member are required.
+type Config struct {
+	// Members is 1, 3 or 5.
+	Members int
+	// TTL is the TTL of the participants' leases, in whole seconds, MinTTL to MaxTTL.
+	TTL time.Duration
+	// Election is the name of the election; "" means DefaultElection.
+	Election string
+	// Start are the participants at the beginning.
+	Start []feed.Kind
+	// Version is the version of the command, for Info.
+	Version string
+
+	// Executable is the program of the participants: see participant.Launch.
+	Executable string
+	// Member is the command line of a member of etcd, to which the member's flags are appended; nil
+	// means etcdtest's.
+	Member []string
+}
+
+// Check returns the error that Open would return before it starts anything. The error wraps
+// ErrInvalid.
+func (c Config) Check() error {
+	switch {
+	case c.Members != 1 && c.Members != 3 && c.Members != 5:
+		return fmt.Errorf("%w: --members %d: want 1, 3 or 5", ErrInvalid, c.Members)
+	case c.TTL < MinTTL || c.TTL > MaxTTL || c.TTL%time.Second != 0:
+		return fmt.Errorf("%w: --ttl %v: want whole seconds, %v to %v", ErrInvalid, c.TTL, MinTTL, MaxTTL)
+	}
+	if err := keys.Check(cmp.Or(c.Election, DefaultElection)); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// Sandbox is a cluster, its participants, and what was seen of them. Made by Open, ended by Close. Its
+// methods may be called concurrently.
 type Sandbox struct {
 	cfg      Config
-	field    *inject.Field
 	log      *feed.Log
-	queue    *queue
-	members  *members
-	messages atomic.Int64 // so far
+	field    *inject.Field
+	messages atomic.Int64 // so far, of all eras
 
-	// work are the goroutines that look at etcd, until end is called.
-	work sync.WaitGroup
-	end  context.CancelFunc
+	// life ends with Close; watching are the goroutines that look at etcd.
+	life     context.Context
+	stop     context.CancelCauseFunc
+	watching sync.WaitGroup
 
 	// beginning is held by what ends an era: Play, Reset and Close.
 	beginning sync.Mutex
 	closed    bool // beginning guards it
 
-	mu         sync.Mutex
-	era        *era
-	candidates map[string]*candidate // also those that have left
-	named      int                   // how many names were given
+	members members
+
+	mu      sync.Mutex
+	era     *era
+	queue   queue
+	stopped []bool // members, by an action, if they do not run
 }
 
 var _ feed.Source = (*Sandbox)(nil)
@@ -48,30 +105,23 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 		return nil, err
 	}
 	cfg.Election = cmp.Or(cfg.Election, DefaultElection)
-	s := &Sandbox{cfg: cfg, log: feed.NewLog(), candidates: map[string]*candidate{}}
+	s := &Sandbox{cfg: cfg, log: feed.NewLog(), stopped: make([]bool, cfg.Members)}
+	s.queue.renewed = map[int64]renewal{}
 	var err error
 	s.field, err = inject.Open(ctx, etcdtest.Config{
-		Members: s.cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Dir: os.TempDir(), Command: s.cfg.Member, Died: s.problem,
+		Members: cfg.Members, Heartbeat: scenario.Heartbeat, Election: scenario.Election,
+		Dir: os.TempDir(), Command: cfg.Member, Died: s.problem,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.era = newEra(s.log.NowMS())
-	var life context.Context
-	life, s.end = context.WithCancel(context.Background())
-	s.queue, s.members = newQueue(s), newMembers(s)
-	observer, err := observe.New(observe.Config{Election: s.cfg.Election, KV: s.field.All, Watcher: s.field.All})
-	if err != nil {
-		s.end()
-		return nil, errors.Join(err, s.field.Close())
+	s.life, s.stop = context.WithCancelCause(context.Background())
+	for _, watch := range []func(context.Context){s.watchMembers, s.watchQueue, s.watchLeader} {
+		s.watching.Go(func() { watch(s.life) })
 	}
-	s.work.Go(func() { s.queue.follow(life) })
-	s.work.Go(func() { s.observe(life, observer) })
-	for i := range s.cfg.Members {
-		s.work.Go(func() { s.members.follow(life, i) })
-	}
-	for _, a := range s.initial() {
-		if err := s.Do(ctx, a.Action); err != nil {
+	for _, step := range s.initial() {
+		if err := s.Do(ctx, step.Action); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -89,6 +139,7 @@ func (s *Sandbox) initial() (steps []feed.Step) {
 // Close ends all participants and the cluster, and removes the cluster's data. A second Close does
 // nothing.
 func (s *Sandbox) Close() error {
+	s.stop(errClosed)
 	s.beginning.Lock()
 	defer s.beginning.Unlock()
 	if s.closed {
@@ -96,48 +147,9 @@ func (s *Sandbox) Close() error {
 	}
 	s.closed = true
 	s.over(errClosed)
-	s.endAll(true)
-	s.end()
-	s.work.Wait()
+	s.watching.Wait()
 	return s.field.Close()
 }
-
-// endAll ends all participants, and their networks when nobody uses them any more: a keeper revokes
-// the lease of its participant first. If kill is set, keepers are killed instead.
-func (s *Sandbox) endAll(kill bool) {
-	all := s.allCandidates()
-	var ending sync.WaitGroup
-	for _, c := range all {
-		ending.Go(func() {
-			c.gate.change(func(set *settings) { *set = settings{} })
-			c.end()
-			for deadline := time.Now().Add(s.cfg.TTL + keeperTime); time.Now().Before(deadline); {
-				pid := c.keeper()
-				if pid == 0 {
-					break
-				}
-				if kill {
-					killProcess(pid)
-				}
-				time.Sleep(5 * time.Millisecond)
-			}
-			c.disconnect()
-		})
-	}
-	ending.Wait()
-}
-
-// killProcess kills a process that is no child of this one.
-func killProcess(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // it may have ended already
-		_ = p.Release()
-	}
-}
-
-// keeperTime is how long a keeper may take to end, in addition to the TTL for which it tries to
-// revoke a lease.
-const keeperTime = 2 * time.Second
 
 // Info implements feed.Source.
 func (s *Sandbox) Info() feed.Info {
@@ -150,49 +162,58 @@ func (s *Sandbox) Info() feed.Info {
 // Log implements feed.Source.
 func (s *Sandbox) Log() *feed.Log { return s.log }
 
+// Done implements feed.Source. Only the first mostSteps actions are in it, and none that could not be
+// played again.
+func (s *Sandbox) Done() feed.Scenario { return s.present().scenario() }
+
 // problem adds an error that no action has caused to the log.
 func (s *Sandbox) problem(err error) { s.log.Add(feed.Event{Type: feed.Problem, Error: err.Error()}) }
 
-// nextMessage returns the ID of the next message.
-func (s *Sandbox) nextMessage() int64 { return s.messages.Add(1) }
-
-// dataKey is the key that leaders write.
-func (s *Sandbox) dataKey() string { return s.cfg.Election + "-data" }
-
-// allCandidates returns all participants, in the order of their names.
-func (s *Sandbox) allCandidates() (all []*candidate) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n := range s.named {
-		if c := s.candidates[participantName(n+1)]; c != nil {
-			all = append(all, c)
-		}
+// watchLeader adds each state of an observer to the log, until ctx ends. The observer is one as
+// applications have it, with a network without faults.
+func (s *Sandbox) watchLeader(ctx context.Context) {
+	observer, err := observe.New(observe.Config{Election: s.cfg.Election, KV: s.field.All, Watcher: s.field.All})
+	if err != nil {
+		s.problem(err)
+		return
 	}
-	return all
+	defer observer.Close()
+	for states := observer.Subscribe(); ; {
+		state, err := states.Next(ctx)
+		if err != nil {
+			if ctx.Err() == nil { // etcd has refused permanently
+				s.problem(err)
+			}
+			return
+		}
+		told := &feed.ObserverState{
+			State: state.Kind.String(), Token: int64(state.Leader.Token), Key: state.Leader.Key,
+			Value: shortened(string(state.Leader.Value)),
+		}
+		if state.Reason != nil {
+			told.Why = shortened(state.Reason.Error())
+		}
+		s.log.Add(feed.Event{Type: feed.Observer, Who: "observer", Observer: told})
+	}
 }
 
-// knows reports whether a name is that of a participant.
-func (s *Sandbox) knows(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.candidates[name] != nil
+// mostText is how many bytes of a text are shown.
+const mostText = 4 << 10
+
+// shortened returns a text of bounded length.
+func shortened(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + "…"
 }
 
-// nextName returns the name of the next participant.
-func (s *Sandbox) nextName() (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	here := 0
-	for _, c := range s.candidates {
-		c.mu.Lock()
-		if c.state.Life != feed.Left {
-			here++
-		}
-		c.mu.Unlock()
+// pause blocks for a time, or until ctx ends, and reports whether ctx has not ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
 	}
-	if here >= MostParticipants {
-		return "", feed.Refused("there are %d participants, which is the limit: let one leave first", here)
-	}
-	s.named++
-	return participantName(s.named), nil
 }

@@ -359,6 +359,10 @@ func TestRefused(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.Equal(t, feed.Dead, s.Participant("p1").Life, "nothing has begun")
+
+	s.cfg.Executable = "/nonexistent"
+	require.ErrorContains(t, s.Do(s.ctx, feed.Action{Do: feed.SetRule, On: "p1", Rule: participant.Guard}), "start p1")
+	require.Equal(t, participant.Guard, s.Participant("p1").Rule, "what it has then is shown")
 }
 
 // An action ends when the process that it is about does, and does not succeed then.
@@ -407,8 +411,8 @@ func TestWithoutEtcd(t *testing.T) {
 	s := openQueue(t, 3, longTTL, feed.Keeper)
 	killed := func() (keeper int) {
 		keeper = s.Participant("p1").KeeperPid
-		for member := range 3 {
-			s.do(feed.Action{Do: feed.MemberKill, Member: member})
+		for member, do := range []string{feed.MemberStop, feed.MemberKill, feed.MemberKill} {
+			s.do(feed.Action{Do: do, Member: member})
 		}
 		return keeper
 	}
@@ -420,17 +424,21 @@ func TestWithoutEtcd(t *testing.T) {
 		require.ErrorContains(t, err, "no member of etcd runs: restart one")
 	}
 	add := feed.Step{Action: feed.Action{Do: feed.Add, Kind: feed.Keeper}}
-	since := s.Seq()
 	require.NoError(t, s.Play(s.ctx, feed.Scenario{Steps: []feed.Step{add}}), "the members serve again")
-	require.Less(t, time.Since(began), longTTL/2, "the keeper could revoke the lease")
+	since := s.Newest(func(e feed.Event) bool { return e.Type == feed.Acted && e.Action.Do == feed.Play }).Seq
+	require.Less(t, time.Since(began), longTTL/2, "no lease had to expire")
 	require.False(t, alive(keeper))
+	require.NotContains(t, s.stopped, true, "all were continued")
 	s.Await(since, "p1 leads", feedtest.Reported("p1", "won"))
 	keeper = killed()
-	require.True(t, alive(keeper))
+	s.do(feed.Action{Do: feed.Kill, On: "p1"})
+	s.do(feed.Action{Do: feed.Restart, On: "p1"})
+	next := s.Participant("p1").KeeperPid
+	require.True(t, alive(keeper) && alive(next))
 	began = time.Now()
 	require.NoError(t, s.Close())
 	require.Less(t, time.Since(began), longTTL/2)
-	require.False(t, alive(keeper))
+	require.False(t, alive(keeper) || alive(next))
 }
 
 // What was done can be played, however long it took, and however much it was.

@@ -12,10 +12,7 @@ import (
 // What follows a lost message in its direction is lost as well, and each outcome is told once.
 func TestLostDirection(t *testing.T) {
 	log := feed.NewLog()
-	tap := &tap{
-		of:     &candidate{in: &Sandbox{log: log}, name: "p1"},
-		coming: map[int64]message{}, torn: map[direction]bool{},
-	}
+	c := newCandidate(&Sandbox{log: log}, "p1")
 	seen := int64(0)
 	is := func(want ...string) {
 		t.Helper()
@@ -30,22 +27,24 @@ func TestLostDirection(t *testing.T) {
 		}
 		require.Equal(t, want, got)
 	}
+	messages := map[int64]*message{}
 	come := func(id int64, call int, reply, end bool) {
-		tap.come(id, &feed.MessageState{ID: id}, message{id: id, call: call, reply: reply, end: end})
+		m := &message{id: id, place: place{number: id}, direction: direction{call, reply}, end: end}
+		messages[id] = m
+		c.come(m, &feed.MessageState{ID: id})
 	}
+	// reaches has a message reach the gate, which has lost or delivered it.
 	reaches := func(id int64, outcome feed.Type) {
-		m := tap.coming[id]
-		delete(tap.coming, id)
-		tap.tell(outcome, m)
+		c.tell(outcome, messages[id])
+		delete(c.coming, messages[id].place)
 	}
 	come(1, 1, false, false)
 	come(2, 1, false, false)
 	come(3, 1, true, false)
 	come(4, 2, false, false)
 	is("sent 1", "sent 2", "sent 3", "sent 4")
-	first := tap.coming[1]
 	reaches(1, feed.Lost)
-	tap.tear(first)
+	c.tear(messages[1])
 	is("lost 1", "lost 2")
 	come(5, 1, false, false)
 	is("sent 5", "lost 5")
@@ -59,14 +58,13 @@ func TestLostDirection(t *testing.T) {
 	reaches(5, feed.Lost)
 	come(7, 2, true, false)
 	is("sent 7")
-	require.Empty(t, tap.torn)
-	require.Len(t, tap.coming, 1)
+	require.Empty(t, c.torn)
+	require.Len(t, c.coming, 1)
 
 	// Nothing follows the end of a call.
 	come(8, 3, true, true)
-	end := tap.coming[8]
 	reaches(8, feed.Lost)
-	tap.tear(end)
+	c.tear(messages[8])
 	is("sent 8", "lost 8")
-	require.Empty(t, tap.torn)
+	require.Empty(t, c.torn)
 }
