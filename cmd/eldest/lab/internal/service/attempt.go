@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,9 +29,6 @@ const (
 	Delete Method = "delete"
 	Get    Method = "get"
 )
-
-// writes reports whether the method changes anything.
-func (m Method) writes() bool { return m != Get }
 
 // Outcome is the result of an attempt, as far as the client can determine it.
 type Outcome string
@@ -77,6 +75,9 @@ type Attempt struct {
 // When returns At.
 func (a Attempt) When() time.Time { return a.At }
 
+// hampered reports whether the client did not get what it had requested.
+func (a Attempt) hampered() bool { return a.Outcome != Done && !a.Missing }
+
 // reads reports whether the attempt shows the content of the store: a read, or a delete that found
 // nothing to delete.
 func (a Attempt) reads() bool { return a.Missing || a.Method == Get && a.Outcome == Done }
@@ -84,17 +85,18 @@ func (a Attempt) reads() bool { return a.Missing || a.Method == Get && a.Outcome
 // Draw draws the request. Every value is unique, so that a value that is read identifies its write.
 // Each step has its own logs, so that none grows without bound.
 func Draw(a *Attempt, rng *rand.Rand, step int) {
-	const shared, logs = 8, 4
-	a.Key = fmt.Sprintf("key-%d", rng.IntN(shared))
+	key, log := fmt.Sprintf("key-%d", rng.IntN(8)), fmt.Sprintf("log-%d-%d", step, rng.IntN(4)+1)
 	switch p := rng.IntN(100); {
-	case p < 50:
-		a.Method, a.Value = Put, "of "+a.ID
-	case p < 70:
-		a.Method, a.Key, a.Value = Append, fmt.Sprintf("log-%d-%d", step, rng.IntN(logs)+1), a.ID+";"
-	case p < 75:
-		a.Method = Delete
+	case p < 40:
+		a.Method, a.Key, a.Value = Put, key, "of "+a.ID
+	case p < 60:
+		a.Method, a.Key, a.Value = Append, log, a.ID+";"
+	case p < 65:
+		a.Method, a.Key = Delete, key
+	case p < 90:
+		a.Method, a.Key = Get, key
 	default:
-		a.Method = Get
+		a.Method, a.Key = Get, log
 	}
 }
 
@@ -105,7 +107,7 @@ func (a *Attempt) Send(ctx context.Context, conn grpc.ClientConnInterface, optio
 	var to peer.Peer // stays empty if no connection received the request
 	options = append(options, grpc.Peer(&to))
 	a.Begin = time.Now().Round(0)
-	var answer interface{ GetReceipt() *kvpb.Receipt }
+	var answer interface{ GetReceipt() *kvpb.Receipt } = (*kvpb.PutResponse)(nil) // a read has no receipt
 	var err error
 	switch a.Method {
 	case Put:
@@ -119,53 +121,35 @@ func (a *Attempt) Send(ctx context.Context, conn grpc.ClientConnInterface, optio
 		item, err = kv.Get(ctx, &kvpb.GetRequest{Key: a.Key}, options...)
 		a.Found, a.Revision = string(item.GetValue()), item.GetRevision()
 	}
-	var receipt *kvpb.Receipt
-	if answer != nil {
-		receipt = answer.GetReceipt()
-	}
-	a.Ended(receipt, err, to.Addr != nil)
+	a.Ended(answer.GetReceipt(), err, to.Addr != nil)
 	return err
 }
+
+// refusals are the codes with which the service itself answers that nothing was applied.
+var refusals = []codes.Code{codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument}
 
 // Ended fills in how the attempt ended: now, with a receipt or an error. sent is whether a
 // connection received the request. A read that finds nothing is Done; a delete that finds nothing
 // has read that, and changed nothing.
 func (a *Attempt) Ended(receipt *kvpb.Receipt, err error, sent bool) {
-	a.At = time.Now().Round(0)
+	result := status.Convert(err)
+	a.At, a.Code, a.Text, a.Answer = time.Now().Round(0), result.Code(), result.Message(), result.Code().String()
 	if receipt != nil {
 		a.Token, a.Revision = eldest.Token(receipt.GetToken()), receipt.GetRevision()
 	}
-	st := status.Convert(err)
-	a.Code, a.Answer, a.Text = st.Code(), st.Code().String(), st.Message()
-	a.NotSent = !sent && refusedToConnect(st)
 	a.Missing = a.Code == codes.NotFound && (a.Method == Get || a.Method == Delete)
+	// There is no code for that, only the system's text. A node that did not answer in time may exist,
+	// and one that forwards may return the same text about another node: then the request was sent.
+	a.NotSent = !sent && a.Code == codes.Unavailable && strings.Contains(a.Text, syscall.ECONNREFUSED.Error())
+	lost, _ := curator.LostLeadership(err, Election)
 	switch {
 	case err == nil, a.Missing && a.Method == Get:
 		a.Outcome = Done
 	case a.Method == Get:
 		a.Outcome = Failed
-	case a.NotSent, certainlyNot(st):
+	case a.NotSent, lost.GetNothingApplied(), slices.Contains(refusals, a.Code):
 		a.Outcome = Refused
 	default:
 		a.Outcome = Open
 	}
-}
-
-// refusedToConnect reports whether a status says that nobody listens at the address.
-// There is no code for that, only the texts of gRPC and of the system. A time limit that was
-// exceeded does not count: a node that did not answer in time may exist.
-func refusedToConnect(st *status.Status) bool {
-	return st.Code() == codes.Unavailable &&
-		strings.HasPrefix(st.Message(), `connection error: desc = "transport: Error while dialing: `) &&
-		strings.Contains(st.Message(), syscall.ECONNREFUSED.Error())
-}
-
-// certainlyNot reports whether a status guarantees that nothing was applied.
-func certainlyNot(st *status.Status) bool {
-	switch st.Code() {
-	case codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument:
-		return true
-	}
-	lost, ok := curator.LostLeadership(st.Err(), Election)
-	return ok && lost.GetNothingApplied()
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
 // Audit judges a run by its evidence: what the demo did and the nodes reported (facts), the
@@ -23,17 +22,14 @@ import (
 func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Config) []story.Verdict {
 	x := newEvidence(facts, attempts, changes)
 	h := x.history(cfg)
-	n := make(map[scenario.Kind]int)
-	for _, f := range x.facts {
-		n[f.Kind]++
-	}
+	exited := x.number(scenario.Exited)
 	return append(x.checkAttempts(h),
 		x.checkAnswers(),
 		x.checkForwarding(),
 		x.checkFaults(),
 		x.checkReturn(h, cfg),
-		story.Judge("nothing is left", min(n[scenario.Exited], n[scenario.Left]), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
-			"%s ended as expected; no candidate and no lease is left in etcd", story.Count(n[scenario.Exited], "process")),
+		story.Judge("nothing is left", min(exited, x.number(scenario.Left)), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
+			"%s ended as expected; no candidate and no lease is left in etcd", story.Count(exited, "process")),
 	)
 }
 
@@ -44,41 +40,46 @@ func AuditAttempts(attempts []Attempt, changes []Change) []story.Verdict {
 	return x.checkAttempts(x.history(Config{}))
 }
 
+// count returns how many elements match.
+func count[E any](all []E, match func(E) bool) (n int) {
+	for _, e := range all {
+		if match(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// number returns how many facts are of a kind.
+func (x *evidence) number(kind scenario.Kind) int {
+	return count(x.facts, func(f scenario.Fact) bool { return f.Kind == kind })
+}
+
 // checkAttempts names the rules and counts what was judged.
 func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
-	opened, applied := make(map[int64]bool), make(map[string]bool)
-	for _, e := range x.trail {
-		if e.GetMethod() == kvpb.Record_METHOD_OPEN {
-			opened[e.GetToken()] = true
-			continue
-		}
-		applied[e.GetRequestId()] = true
+	applied := make(map[string]bool)
+	for _, w := range x.writes {
+		applied[w.id] = true
 	}
-	n, asked, openApplied, reads, vain := make(map[Outcome]int), 0, 0, 0, 0
+	n := make(map[Outcome]int) // of writes
 	for _, a := range x.attempts {
-		if a.reads() {
-			if reads++; a.Method == Delete {
-				vain++
-			}
-		}
-		if !a.Method.writes() {
-			continue
-		}
-		n[a.Outcome]++
-		if applied[a.ID] {
-			asked++
-			if a.Outcome == Open {
-				openApplied++
-			}
+		if a.Method != Get {
+			n[a.Outcome]++
 		}
 	}
+	reads := count(x.attempts, Attempt.reads)
+	vain := count(x.attempts, func(a Attempt) bool { return a.Missing && a.Method == Delete })
+	asked := count(x.attempts, func(a Attempt) bool { return applied[a.ID] })
+	open := count(x.attempts, func(a Attempt) bool { return applied[a.ID] && a.Outcome == Open })
+	records := count(x.changes, func(c oracle.Change) bool { return c.Holder != "" })
+	opened := count(x.changes, func(c oracle.Change) bool { return c.Opens })
 	return []story.Verdict{
 		story.Judge("no acknowledged write is lost", n[Done], story.Texts(oracle.Kept(h)), "%s, each with its record", story.Count(n[Done], "acknowledged write")),
 		story.Judge("no attempt is applied twice", len(applied), story.Texts(oracle.Once(h)), "%s applied; of %d without a certain answer %d were",
-			story.Count(len(applied), "attempt"), n[Open], openApplied),
+			story.Count(len(applied), "attempt"), n[Open], open),
 		story.Judge("no refused write is applied", n[Refused], story.Texts(oracle.Refusals(h)), "%s", story.Count(n[Refused], "refused write")),
-		story.Judge("no write of a deposed leader", len(x.trail), story.Texts(oracle.Rising(h), oracle.I2(h)), "%s in %s, each by the leader one revision before",
-			story.Count(len(x.trail), "record"), story.Count(len(opened), "tenure")),
+		story.Judge("no write of a deposed leader", records, story.Texts(oracle.Rising(h), oracle.I2(h)), "%s in %s, each by the leader one revision before",
+			story.Count(records, "record"), story.Count(opened, "tenure")),
 		x.checkData(),
 		story.Judge("no read is stale", reads, story.Texts(oracle.Fresh(h)), "%s, with %s of what was not there", story.Count(reads, "read"), story.Count(vain, "delete")),
 		story.Judge("no write precedes its request", asked, story.Texts(oracle.Sequence(h)), "%s, each later than all revisions that were known at its request",
@@ -86,41 +87,14 @@ func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
 	}
 }
 
-// checkData checks that the data agrees with the trail, change by change: nothing was written
-// without a record, and each record had the effect that it describes.
+// checkData checks that the data agrees with the trail, change by change (newEvidence has compared
+// them): nothing was written without a record, and each record had the effect that it describes.
 func (x *evidence) checkData() story.Verdict {
-	problems := slices.Clone(x.odd)
-	recorded, keys := make(map[int64]bool), make(map[string]bool)
-	before := make(map[string]string) // the values that result from the trail
-	records := 0
-	for _, e := range x.trail {
-		if e.GetMethod() == kvpb.Record_METHOD_OPEN {
-			continue
-		}
-		records++
-		if recorded[e.Revision] {
-			problems = append(problems, fmt.Sprintf("revision %d has two records", e.Revision))
-		}
-		recorded[e.Revision] = true
-		want := datum{key: e.GetKey(), value: string(e.GetValue()), deleted: e.GetMethod() == kvpb.Record_METHOD_DELETE}
-		if e.GetMethod() == kvpb.Record_METHOD_APPEND {
-			want.value = before[want.key] + want.value
-		}
-		if got := x.data[e.Revision]; len(got) != 1 || got[0] != want {
-			problems = append(problems, fmt.Sprintf("revision %d differs from its record: %v of %s", e.Revision, e.GetMethod(), e.GetKey()))
-		}
-		before[want.key] = want.value
+	keys := make(map[string]bool)
+	for _, w := range x.writes {
+		keys[w.key] = true
 	}
-	for revision, written := range x.data {
-		for _, d := range written {
-			keys[d.key] = true
-		}
-		if !recorded[revision] {
-			problems = append(problems, fmt.Sprintf("revision %d wrote %s without a record", revision, written[0].key))
-		}
-	}
-	slices.Sort(problems)
-	return story.Judge("the data is what the trail says", records, problems, "%s of %s", story.Count(records, "change"), story.Count(len(keys), "key"))
+	return story.Judge("the data is what the trail says", len(x.writes), x.odd, "%s of %s", story.Count(len(x.writes), "change"), story.Count(len(keys), "key"))
 }
 
 // documented are the codes with which calls of this client may end.
@@ -133,36 +107,77 @@ var documented = map[codes.Code]bool{
 // checkAnswers checks that calls end with the documented codes.
 func (x *evidence) checkAnswers() story.Verdict {
 	var problems []string
-	counts := make(map[codes.Code]int)
+	n := make(map[codes.Code]int)
 	for _, a := range x.attempts {
-		counts[a.Code]++
+		n[a.Code]++
 		if !documented[a.Code] || a.Code == codes.NotFound && !a.Missing {
 			problems = append(problems, fmt.Sprintf("%s (%s) ended with %s: %s", a.ID, a.Method, a.Answer, a.Text))
 		}
 	}
 	return story.Judge("answers are the documented ones", len(x.attempts), problems, "%d OK, %d NotFound, %d Unavailable, %d DeadlineExceeded, %d Unknown",
-		counts[codes.OK], counts[codes.NotFound], counts[codes.Unavailable], counts[codes.DeadlineExceeded], counts[codes.Unknown])
+		n[codes.OK], n[codes.NotFound], n[codes.Unavailable], n[codes.DeadlineExceeded], n[codes.Unknown])
 }
 
 // checkForwarding checks that followers forwarded calls. (The plan itself has waited until every
-// node answered each time that all nodes agreed.)
+// node answered, each time that all nodes agreed.)
 func (x *evidence) checkForwarding() story.Verdict {
+	agreed := x.number(scenario.Settled)
 	leaders := make(map[eldest.Token]string)
-	agreed := 0
 	for _, f := range x.facts {
-		switch {
-		case f.Kind == scenario.Status && f.Role == scenario.Leading:
+		if f.Kind == scenario.Status && f.Role == scenario.Leading {
 			leaders[f.Token] = f.Participant
-		case f.Kind == scenario.Settled:
-			agreed++
 		}
 	}
-	forwarded := 0
-	for _, a := range x.attempts {
-		if a.Method.writes() && a.Outcome == Done && leaders[a.Token] != a.Node {
-			forwarded++
-		}
-	}
+	forwarded := count(x.attempts, func(a Attempt) bool { return a.Method != Get && a.Outcome == Done && leaders[a.Token] != a.Node })
 	return story.Judge("every node answers", min(forwarded, agreed), nil, "%s through a follower; all nodes answered, each of the %d times that they agreed",
 		story.Count(forwarded, "acknowledged write"), agreed)
+}
+
+// checkFaults checks that each fault occurred, and that the client noticed it. (The plan itself has
+// waited until it took effect.) A run without a fault has shown nothing.
+func (x *evidence) checkFaults() story.Verdict {
+	var problems []string
+	all, n := x.faults(), make(map[scenario.Action]int)
+	for _, f := range all {
+		n[f.Action]++
+		if lack := f.unnoticed(); lack != "" {
+			problems = append(problems, fmt.Sprintf("INVALID: %v: %s", f, lack))
+		}
+	}
+	for _, action := range faults {
+		if n[action] == 0 {
+			problems = append(problems, fmt.Sprintf("INVALID: there was no %s", action))
+		}
+	}
+	return story.Judge("every fault took effect", len(all), problems, "%s, %s, %s, %s and %s partitioned, while the client called",
+		story.Count(n[scenario.Resign], "stop"), story.Count(n[scenario.Kill], "kill"), story.Count(n[scenario.Suspend], "suspension"),
+		story.Count(n[scenario.Cut], "leader"), story.Count(n[scenario.CutFollower], "follower"))
+}
+
+// checkReturn checks that the service is back in time after each fault, and no leader is lost without one.
+func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
+	problems := story.Texts(oracle.InTime(h), oracle.I1(h))
+	for _, c := range scenario.Handovers(x.facts) {
+		if c.Action == "" {
+			problems = append(problems, fmt.Sprintf("%s leads with token %d although there was no fault of the leader, %s", c.To, c.NewToken, c.From))
+		}
+	}
+	all := x.faults()
+	for _, f := range all {
+		limit := cfg.Limit(f.Action)
+		if f.Action.Deposes() && count(f.attempts, func(a Attempt) bool { return f.served(a) && a.At.Sub(f.At) <= limit }) == 0 {
+			problems = append(problems, fmt.Sprintf("%v: no write was acknowledged within %v", f, limit))
+		}
+		lost := slices.IndexFunc(x.facts, func(s scenario.Fact) bool {
+			return s.Kind == scenario.Status && s.Participant == f.Participant && s.Role == unknown && s.At.After(f.At)
+		})
+		if f.Action != scenario.CutFollower || lost < 0 {
+			continue
+		}
+		// It may rely on its lease, which may be renewed until its member has detected that it has lost etcd's leader.
+		if followed, limit := x.facts[lost].At.Sub(f.At), cfg.TTL+scenario.Election; followed > limit {
+			problems = append(problems, fmt.Sprintf("%v: it followed for %s, longer than %v", f, story.Millis(followed), limit))
+		}
+	}
+	return story.Judge("the service comes back in time", len(all), problems, "%s", story.Count(len(all), "fault"))
 }

@@ -6,11 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 )
 
 // The rate of calls, and how many may be in flight at a time.
@@ -19,35 +22,19 @@ const (
 	most  = 2000
 )
 
-// client calls the nodes, at random, in any state. It has no information about the leader. Calls
-// come as if from many independent clients: a call that has no answer yet delays no other call.
+// client calls the nodes, at random, in any state, and has all attempts that have ended. It has no
+// information about the leader. Its methods are safe for concurrent use.
 type client struct {
-	tell     func(Attempt)
+	scenario.History[Attempt]
 	patience []time.Duration // the timeouts, of which each call has one
-
-	mu      sync.Mutex
-	targets []target // by node
-	step    int      // how many steps have begun
-
-	asking   context.Context // until halt
-	stop     context.CancelFunc
-	life     context.Context // of the calls
-	abort    context.CancelFunc
-	all      sync.WaitGroup
-	underWay chan struct{} // one element for each call in flight
+	step     atomic.Int64    // how many steps have begun
+	targets  [nodes]atomic.Pointer[target]
 }
 
-// target is one process of a node, with the client's connection to it.
+// target is the newest process of a node, with the client's connection to it.
 type target struct {
-	name string
+	node string
 	conn *grpc.ClientConn
-}
-
-func newClient(patience []time.Duration, tell func(Attempt)) *client {
-	c := &client{tell: tell, patience: patience, targets: make([]target, nodes), underWay: make(chan struct{}, most)}
-	c.life, c.abort = context.WithCancel(context.Background())
-	c.asking, c.stop = context.WithCancel(c.life)
-	return c
 }
 
 // reach sets the address of a node. A process that has ended is still called, without success,
@@ -65,66 +52,49 @@ func (c *client) reach(node int, name, address string) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	old := c.targets[node].conn
-	c.targets[node] = target{name, conn}
-	c.mu.Unlock()
-	if old != nil { // it is closed after the last call, so that closing it ends no call
-		time.AfterFunc(2*slices.Max(c.patience), func() { _ = old.Close() })
+	if old := c.targets[node].Swap(&target{name, conn}); old != nil { // closed after the last call, so that closing it ends no call
+		time.AfterFunc(2*slices.Max(c.patience), func() { _ = old.conn.Close() })
 	}
 	return nil
 }
 
-func (c *client) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.step++
-}
-
-// run makes calls until halt. All nodes must be reachable by then. All random choices are made
-// here, one by one, so that a seed gives one sequence of calls.
-func (c *client) run(seed uint64) {
+// run makes calls until asking ends, and blocks until they have ended: by their answers, their
+// timeouts, or the end of calling. All nodes must have been reached. note is called with each
+// attempt, concurrently.
+//
+// Calls come as if from many independent clients: a call that has no answer yet delays no other
+// call. All random choices are made here, one by one, so that a seed gives one sequence of calls.
+func (c *client) run(asking, calling context.Context, seed uint64, note func(Attempt)) {
 	rng := rand.New(rand.NewPCG(seed, 1))
+	var all sync.WaitGroup
+	defer all.Wait()
+	underWay := make(chan struct{}, most)
 	for n := 1; ; n++ {
 		select {
-		case <-c.asking.Done():
+		case <-asking.Done():
 			return
 		case <-time.After(time.Duration(rng.ExpFloat64() * float64(pause))):
 		}
-		c.mu.Lock()
-		to, step := c.targets[rng.IntN(nodes)], c.step
-		c.mu.Unlock()
-		a := Attempt{Event: "attempt", ID: fmt.Sprintf("r%d", n), Node: to.name}
-		Draw(&a, rng, step)
+		to := c.targets[rng.IntN(nodes)].Load()
+		a := Attempt{Event: "attempt", ID: fmt.Sprintf("r%d", n), Node: to.node}
+		Draw(&a, rng, int(c.step.Load()))
 		patience := c.patience[rng.IntN(len(c.patience))]
-		c.underWay <- struct{}{} // each call ends in a bounded time
-		c.all.Go(func() {
-			c.try(to.conn, &a, patience)
-			c.tell(a)
-			<-c.underWay
+		underWay <- struct{}{} // each call ends in a bounded time
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(calling, patience)
+			defer cancel()
+			_ = a.Send(ctx, to.conn) // the attempt has the result
+			c.Add(a)
+			note(a)
+			<-underWay
 		})
 	}
 }
 
-// try sends the attempt and fills in its result. Only its timeout or abort ends it.
-func (c *client) try(conn *grpc.ClientConn, a *Attempt, patience time.Duration) {
-	ctx, cancel := context.WithTimeout(c.life, patience)
-	defer cancel()
-	_ = a.Send(ctx, conn) // the attempt has the result
-}
-
-// halt stops making calls, and blocks until the calls in flight have ended. It may be called again.
-func (c *client) halt() {
-	c.stop()
-	c.all.Wait()
-}
-
-// close aborts all calls, and closes all connections.
+// close closes the connections to the newest processes, and ends the calls on them.
 func (c *client) close() {
-	c.abort()
-	c.halt()
-	for _, t := range c.targets {
-		if t.conn != nil {
+	for i := range c.targets {
+		if t := c.targets[i].Load(); t != nil {
 			_ = t.conn.Close() // it is no longer used
 		}
 	}

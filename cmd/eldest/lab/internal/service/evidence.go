@@ -52,66 +52,115 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]Change, error) {
 	return nil, fmt.Errorf("reading the evidence: %w", context.Cause(ctx))
 }
 
-// evidence is all evidence of a run, in order.
+// evidence is what a run is judged by.
 type evidence struct {
-	facts    []scenario.Fact // in the order of their times
+	facts    []scenario.Fact // in order
 	attempts []Attempt       // in the order of their ends
-
-	// trail are the records in the order of their revisions.
-	trail []kv.Entry
-	// data are the changes of the service's keys, by revision.
-	data map[int64][]datum
-	// candidates are the changes of the election's keys, in order.
-	candidates []Change
-	// odd describes changes that fit nowhere.
+	// changes are the records, and the changes of the election's keys, as the oracle reads them.
+	changes []oracle.Change
+	// writes are the changes of the data that the records describe, by revision; data are those that
+	// were made.
+	writes map[int64]write
+	data   map[int64][]datum
+	// odd describes changes that disagree with the records, or fit nowhere.
 	odd []string
 }
 
-// datum is a change of a key of the service.
+// write is the change that a request made.
+type write struct {
+	id string
+	datum
+}
+
+// datum is a change of a key of the service. The value of a deleted key is empty.
 type datum struct {
 	key, value string
 	deleted    bool
 }
 
 func newEvidence(facts []scenario.Fact, attempts []Attempt, changes []Change) *evidence {
-	x := &evidence{facts: scenario.InOrder(facts), attempts: scenario.InOrder(attempts), data: make(map[int64][]datum)}
+	x := &evidence{facts: scenario.InOrder(facts), attempts: scenario.InOrder(attempts), writes: make(map[int64]write), data: make(map[int64][]datum)}
+	odd := func(format string, args ...any) { x.odd = append(x.odd, fmt.Sprintf(format, args...)) }
 	space := kv.SpaceOf(Election)
-	mailboxes, _ := keys.RequestRange(Election)
+	requests, _ := keys.RequestRange(Election)
+	values := make(map[string]string) // that the trail describes
 	for _, c := range changes {
-		name, deleted := string(c.Kv.Key), c.Type == clientv3.EventTypeDelete
+		name, rev, deleted := string(c.Kv.Key), c.Kv.ModRevision, c.Type == clientv3.EventTypeDelete
 		switch key, isData := space.Key(name); {
 		case isData:
-			x.data[c.Kv.ModRevision] = append(x.data[c.Kv.ModRevision], datum{key, string(c.Kv.Value), deleted})
-		case strings.HasPrefix(name, space.Trail()):
-			// Records are only added to the trail.
+			x.data[rev] = append(x.data[rev], datum{key, string(c.Kv.Value), deleted})
+		case strings.HasPrefix(name, space.Trail()): // to which records are only added
 			switch e, err := space.ParseEntry(c.Kv); {
 			case deleted:
-				x.odd = append(x.odd, "the record "+name+" was deleted")
+				odd("the record %s was deleted", name)
 			case c.Kv.Version > 1:
-				x.odd = append(x.odd, "the record "+name+" was overwritten")
+				odd("the record %s was overwritten", name)
 			case err != nil:
-				x.odd = append(x.odd, err.Error())
+				odd("%v", err)
 			default:
-				x.trail = append(x.trail, e)
+				if _, twice := x.writes[e.Revision]; twice {
+					odd("revision %d has two records", rev)
+				}
+				x.record(e, values)
 			}
-		case strings.HasPrefix(name, Election+"/"):
-			x.candidates = append(x.candidates, c)
-		case strings.HasPrefix(name, mailboxes), name == keys.Newest(Election):
+		case strings.HasPrefix(name, keys.Prefix(Election)):
+			x.changes = append(x.changes, oracle.Change{Rev: rev, Key: name, Create: c.Kv.CreateRevision, Deleted: deleted})
+		case strings.HasPrefix(name, requests), name == keys.Newest(Election):
 			// Request keys of nodes and the pointer to the newest candidate are not data.
 		default:
-			x.odd = append(x.odd, "unexpected write of "+name)
+			odd("unexpected write of %s", name)
 		}
 	}
+	for rev, w := range x.writes {
+		if !slices.Equal(x.data[rev], []datum{w.datum}) {
+			odd("revision %d differs from its record, of request %s for %s", rev, w.id, w.key)
+		}
+	}
+	for rev, written := range x.data {
+		if _, recorded := x.writes[rev]; !recorded {
+			odd("revision %d wrote %s without a record", rev, written[0].key)
+		}
+	}
+	slices.Sort(x.odd)
 	return x
 }
 
-// methods of the records.
-var methods = map[Method]kvpb.Record_Method{
-	Put: kvpb.Record_METHOD_PUT, Append: kvpb.Record_METHOD_APPEND, Delete: kvpb.Record_METHOD_DELETE,
+// register is the oracle's name for the service's data.
+const register = "data"
+
+// record adds a record to the evidence. values are what the earlier ones left, and are updated.
+func (x *evidence) record(r kv.Entry, values map[string]string) {
+	c := oracle.Change{Rev: r.Revision, Key: register, Holder: cmp.Or(r.GetLeaderKey(), "nobody")}
+	if c.Opens = r.GetMethod() == kvpb.Record_METHOD_OPEN; c.Opens {
+		c.Value = oracle.WriteValue(r.GetToken(), "opening")
+	} else {
+		d := datum{r.GetKey(), string(r.GetValue()), r.GetMethod() == kvpb.Record_METHOD_DELETE}
+		method := Method(strings.ToLower(strings.TrimPrefix(r.GetMethod().String(), "METHOD_")))
+		c.Value = oracle.WriteValue(r.GetToken(), r.GetRequestId())
+		c.Key, c.Deleted, c.Did = register+"/"+d.key, d.deleted, operation(method, d.key, d.value)
+		if method == Append {
+			d.value = values[d.key] + d.value
+		}
+		values[d.key], x.writes[r.Revision] = d.value, write{r.GetRequestId(), d}
+	}
+	x.changes = append(x.changes, c)
 }
 
-// history converts the evidence to the form that the oracle reads: a write of the store is a record of the
-// trail (checkData compares the records with the data), and an instant is one of the wall clock.
+// operation describes what was requested, or done.
+func operation(m Method, key, value string) string {
+	return fmt.Sprintf("%s of %q: %s", m, key, short(value))
+}
+
+// short shortens a value: equal values give equal texts, different values different ones.
+func short(value string) string {
+	if len(value) > 100 {
+		return fmt.Sprintf("%d bytes (SHA-256 %x)", len(value), sha256.Sum256([]byte(value)))
+	}
+	return value
+}
+
+// history converts the evidence to the form that the oracle reads: a write of the store is a record
+// of the trail, and an instant is one of the wall clock.
 func (x *evidence) history(cfg Config) *oracle.History {
 	var begin time.Time
 	switch {
@@ -121,33 +170,14 @@ func (x *evidence) history(cfg Config) *oracle.History {
 		begin = x.attempts[0].Begin.Add(-time.Hour)
 	}
 	h := cfg.Record(begin, x.facts, nil)
-	h.Prefix, h.Data, h.Opens = Election+"/", "data", true
-	for _, c := range x.candidates {
-		h.Changes = append(h.Changes, oracle.Change{
-			Rev: c.Kv.ModRevision, Key: string(c.Kv.Key), Create: c.Kv.CreateRevision, Deleted: c.Type == clientv3.EventTypeDelete,
-		})
-	}
-	ids := make(map[int64]string) // of the requests, by revision
-	for _, e := range x.trail {
-		c := oracle.Change{Rev: e.Revision, Key: h.Data, Holder: cmp.Or(e.GetLeaderKey(), "nobody")}
-		if c.Opens = e.GetMethod() == kvpb.Record_METHOD_OPEN; c.Opens {
-			c.Value = oracle.WriteValue(e.GetToken(), "opening")
-		} else {
-			ids[e.Revision] = e.GetRequestId()
-			c.Key += "/" + e.GetKey()
-			c.Value, c.Deleted = oracle.WriteValue(e.GetToken(), e.GetRequestId()), e.GetMethod() == kvpb.Record_METHOD_DELETE
-			c.Did = wanted(e.GetMethod(), e.GetKey(), string(e.GetValue()))
-		}
-		h.Changes = append(h.Changes, c)
-	}
-	slices.SortStableFunc(h.Changes, func(a, b oracle.Change) int { return cmp.Compare(a.Rev, b.Rev) })
+	h.Prefix, h.Data, h.Opens, h.Changes = keys.Prefix(Election), register, true, x.changes
 	tell := func(at time.Time, e oracle.Event) {
 		e.At = at.Sub(begin)
 		h.Events = append(h.Events, e)
 	}
 	for _, a := range x.attempts {
-		if a.Method.writes() {
-			e := oracle.Event{Kind: oracle.Sent, Who: "the client at " + a.Node, Write: a.ID, Text: wanted(methods[a.Method], a.Key, a.Value)}
+		if a.Method != Get {
+			e := oracle.Event{Kind: oracle.Sent, Who: "the client at " + a.Node, Write: a.ID, Text: operation(a.Method, a.Key, a.Value)}
 			tell(a.Begin, e)
 			e.Kind, e.Text = oracle.Unclear, ""
 			switch a.Outcome {
@@ -159,34 +189,21 @@ func (x *evidence) history(cfg Config) *oracle.History {
 			tell(a.At, e)
 		}
 		if a.reads() {
-			tell(a.Begin, oracle.Event{Kind: oracle.Read, Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Until: a.At.Sub(begin), Key: a.Key, Write: x.read(a, ids)})
+			tell(a.Begin, oracle.Event{Kind: oracle.Read, Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Until: a.At.Sub(begin), Key: a.Key, Write: x.found(a)})
 		}
 	}
 	scenario.Number(h)
 	return h
 }
 
-// read names the write that an attempt read: that of the revision in the response, if it wrote the
+// found names the write that an attempt read: that of the revision in the response, if it wrote the
 // value in the response.
-func (x *evidence) read(a Attempt, ids map[int64]string) string {
+func (x *evidence) found(a Attempt) string {
 	if a.Missing {
 		return ""
 	}
-	if id := ids[a.Revision]; id != "" && slices.Contains(x.data[a.Revision], datum{key: a.Key, value: a.Found}) {
+	if id := x.writes[a.Revision].id; id != "" && slices.Contains(x.data[a.Revision], datum{key: a.Key, value: a.Found}) {
 		return id
 	}
 	return fmt.Sprintf("%s of revision %d", short(a.Found), a.Revision) // no write has such a name
-}
-
-// wanted describes what was requested, or done.
-func wanted(method kvpb.Record_Method, key, value string) string {
-	return fmt.Sprintf("%s of %q: %s", strings.ToLower(strings.TrimPrefix(method.String(), "METHOD_")), key, short(value))
-}
-
-// short shortens a value: equal values give equal texts, different values different ones.
-func short(value string) string {
-	if len(value) > 100 {
-		return fmt.Sprintf("%d bytes (SHA-256 %x)", len(value), sha256.Sum256([]byte(value)))
-	}
-	return value
 }

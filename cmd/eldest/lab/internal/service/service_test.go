@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,11 +61,13 @@ func TestWhatAnErrorSays(t *testing.T) {
 
 // The error of gRPC for a port at which no process listens is recognized.
 func TestNotSentIsRecognized(t *testing.T) {
-	c := newClient([]time.Duration{time.Second}, nil)
+	var c client
 	defer c.close()
 	require.NoError(t, c.reach(0, "n1", "127.0.0.1:1"))
 	a := Attempt{Method: Put, ID: "r", Key: "k"}
-	c.try(c.targets[0].conn, &a, 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.Error(t, a.Send(ctx, c.targets[0].Load().conn))
 	require.True(t, a.NotSent, a.Text)
 	require.Equal(t, Refused, a.Outcome)
 }
@@ -136,6 +139,8 @@ func TestRulesAreAsked(t *testing.T) {
 	for _, v := range AuditAttempts(all, good()) {
 		require.True(t, v.OK || strings.Contains(strings.Join(v.Problems, ""), "nothing to check"), v)
 	}
+	// That a tenure was opened is judged, too.
+	require.Contains(t, AuditAttempts(all, good())[3].Detail, "4 records in 1 tenure,")
 }
 
 // The responses to the client and the changes in etcd are converted for the oracle, which tests its rules.
@@ -185,6 +190,10 @@ func TestHistory(t *testing.T) {
 		{Rev: 6, Key: "data/k", Value: oracle.WriteValue(2, "w3"), Holder: "shop/a", Did: `delete of "k": `, Deleted: true},
 		{Rev: 7, Key: "shop/a", Deleted: true},
 	}, h.Changes)
+	// If a record is wrong, reads of what etcd had are right.
+	x = newEvidence(nil, nil, []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "other")})
+	require.Equal(t, "w1", x.found(Attempt{Key: "k", Found: "other", Revision: 4}))
+	require.Equal(t, "x of revision 4", x.found(Attempt{Key: "k", Found: "x", Revision: 4}))
 }
 
 // The data agrees with the trail, and nothing else is written: in the good run the changes of some
@@ -202,6 +211,7 @@ func TestData(t *testing.T) {
 		{"revision 5 differs from its record", []Change{record(5, kvpb.Record_METHOD_APPEND, "w2", "k", "y"), put(5, data("k"), "y")}},
 		{"revision 6 differs from its record", []Change{record(6, kvpb.Record_METHOD_DELETE, "w3", "k", ""), put(6, data("k"), "xy")}},
 		{"revision 4 has two records", []Change{record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x"), put(4, data("k"), "x"), record(4, kvpb.Record_METHOD_PUT, "w1", "k", "x")}},
+		{"revision 4 has two records", []Change{record(4, kvpb.Record_METHOD_PUT, "", "k", "x"), put(4, data("k"), "x"), record(4, kvpb.Record_METHOD_PUT, "", "k", "x")}},
 		{"unexpected write of elsewhere", []Change{put(8, "elsewhere", "x")}},
 		{"", []Change{put(8, "/eldest/request/shop/1f", "x")}}, // a request to a node to requeue
 		{"unexpected write of /eldest/request/shops/1f", []Change{put(8, "/eldest/request/shops/1f", "x")}},
@@ -220,9 +230,9 @@ func TestData(t *testing.T) {
 	}
 }
 
-// fault returns a run with one fault after which all nodes agreed again. Each node received three
+// faultRun returns a run with one fault after which all nodes agreed again. Each node received three
 // calls in it, some of which failed, and one after it. alter, if not nil, changes the evidence.
-func fault(action scenario.Action, alter func(*evidence)) *evidence {
+func faultRun(action scenario.Action, alter func(*evidence)) *evidence {
 	status := func(ms int, node, role string, token eldest.Token) scenario.Fact {
 		return scenario.Fact{At: at(ms), Kind: scenario.Status, Participant: node, Role: role, Token: token}
 	}
@@ -259,18 +269,23 @@ func TestBadRunsAreCaught(t *testing.T) {
 		check   func(*evidence) story.Verdict
 		problem string
 	}{
-		"nobody called during it":     {fault(scenario.Kill, func(x *evidence) { x.attempts = nil }), faults, "kill of n1: the client made only 0 attempts"},
-		"nobody noticed it":           {fault(scenario.Kill, func(x *evidence) { x.attempts = x.attempts[3:] }), faults, "kill of n1: no call failed because of it"},
-		"nobody noticed it there":     {fault(scenario.CutFollower, func(x *evidence) { x.attempts[0].Outcome = Done }), faults, "cut-follower of n1: no call failed because of it"},
-		"they never agreed again":     {fault(scenario.Kill, func(x *evidence) { x.facts = x.facts[:5] }), faults, none + " kill"},
-		"a slow hand-over":            {fault(scenario.Resign, func(x *evidence) { x.facts[4].At = at(1100) }), back, "resign of token 2: n2 leads after 1.09s, later than 1s"},
-		"no successor":                {fault(scenario.Kill, func(x *evidence) { x.facts[4].Role = following }), back, "kill of token 2: no candidate succeeded it"},
-		"the old leader leads on":     {fault(scenario.Cut, func(x *evidence) { x.facts[3].At = at(31) }), back, "n2 won (token 5) while n1 (token 2) still led"},
-		"the successor serves nobody": {fault(scenario.Cut, func(x *evidence) { x.attempts = x.attempts[:3] }), back, "cut of n1: no write was acknowledged within 9s"},
-		"a leader changes by itself":  {fault(scenario.CutFollower, nil), back, "n2 leads with token 5 although there was no fault of the leader, n1"},
-		"a follower is sure too long": {fault(scenario.CutFollower, func(x *evidence) { x.facts[3].At = at(2600) }), back, "cut-follower of n1: it followed for 2590 ms, longer than 2.5s"},
-		"an undocumented answer":      {fault(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.Internal }), (*evidence).checkAnswers, "0 (put) ended with"},
-		"nothing to put":              {fault(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.NotFound }), (*evidence).checkAnswers, "0 (put) ended with"},
+		"nobody called during it": {faultRun(scenario.Kill, func(x *evidence) { x.attempts = nil }), faults, "kill of n1: the client made only 0 attempts"},
+		"nobody noticed it":       {faultRun(scenario.Kill, func(x *evidence) { x.attempts = x.attempts[3:] }), faults, "kill of n1: no call failed because of it"},
+		"nobody noticed it there": {faultRun(scenario.CutFollower, func(x *evidence) { x.attempts[0].Outcome = Done }), faults, "cut-follower of n1: no call failed because of it"},
+		"nothing to delete is no effect": {faultRun(scenario.Kill, func(x *evidence) {
+			for i := range 3 {
+				x.attempts[i].Outcome, x.attempts[i].Missing = Refused, true
+			}
+		}), faults, "kill of n1: no call failed because of it"},
+		"they never agreed again":     {faultRun(scenario.Kill, func(x *evidence) { x.facts = x.facts[:5] }), faults, none + " kill"},
+		"a slow hand-over":            {faultRun(scenario.Resign, func(x *evidence) { x.facts[4].At = at(1100) }), back, "resign of token 2: n2 leads after 1.09s, later than 1s"},
+		"no successor":                {faultRun(scenario.Kill, func(x *evidence) { x.facts[4].Role = following }), back, "kill of token 2: no candidate succeeded it"},
+		"the old leader leads on":     {faultRun(scenario.Cut, func(x *evidence) { x.facts[3].At = at(31) }), back, "n2 won (token 5) while n1 (token 2) still led"},
+		"the successor serves nobody": {faultRun(scenario.Cut, func(x *evidence) { x.attempts = x.attempts[:3] }), back, "cut of n1: no write was acknowledged within 9s"},
+		"a leader changes by itself":  {faultRun(scenario.CutFollower, nil), back, "n2 leads with token 5 although there was no fault of the leader, n1"},
+		"a follower is sure too long": {faultRun(scenario.CutFollower, func(x *evidence) { x.facts[3].At = at(2600) }), back, "cut-follower of n1: it followed for 2590 ms, longer than 2.5s"},
+		"an undocumented answer":      {faultRun(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.Internal }), (*evidence).checkAnswers, "0 (put) ended with"},
+		"nothing to put":              {faultRun(scenario.Kill, func(x *evidence) { x.attempts[0].Code = codes.NotFound }), (*evidence).checkAnswers, "0 (put) ended with"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := c.check(c.x)
@@ -278,7 +293,7 @@ func TestBadRunsAreCaught(t *testing.T) {
 			require.Contains(t, strings.Join(v.Problems, "\n"), c.problem)
 		})
 	}
-	good := fault(scenario.Kill, nil)
+	good := faultRun(scenario.Kill, nil)
 	for _, v := range []story.Verdict{back(good), good.checkAnswers(), good.checkForwarding()} {
 		require.True(t, v.OK, v.Problems)
 	}
@@ -289,10 +304,16 @@ func TestBadRunsAreCaught(t *testing.T) {
 	}
 }
 
+// The faults of a long run do not each keep memory for all attempts of the run.
+func TestManyAttempts(t *testing.T) {
+	x := faultRun(scenario.Kill, func(x *evidence) { x.attempts = append(make([]Attempt, 10_000), x.attempts...) })
+	require.Less(t, cap(x.faults()[0].attempts), 100)
+}
+
 // The texts of the facts, and of the calls that failed.
 func TestWords(t *testing.T) {
 	p := &plan{said: map[string]string{}}
-	x := fault(scenario.Suspend, func(x *evidence) {
+	x := faultRun(scenario.Suspend, func(x *evidence) {
 		x.facts = append(x.facts,
 			scenario.Fact{Kind: Listening, Participant: "n1", Address: "h:1", Member: "m1"},
 			scenario.Fact{Kind: scenario.Acted, Action: scenario.Start, Participant: "n1"},
@@ -313,6 +334,9 @@ func TestWords(t *testing.T) {
 		a.Ended(nil, err, false)
 		tell(a.line())
 	}
+	vain := Attempt{Method: Delete}
+	vain.Ended(nil, status.Error(codes.NotFound, ""), true)
+	tell(vain.line()) // is no failure
 	require.Equal(t, strings.TrimSpace(`
 n1 LEADS with token 2
 n2 follows , token 2
@@ -327,8 +351,9 @@ client put through n1: Unknown, the outcome is unknown what
 client put through n1: no process listens at its port, nothing was sent
 client put through n1: FailedPrecondition, it was not applied no
 `), strings.Join(told, "\n"))
-	row, ok := x.row()
-	require.True(t, ok)
+	rows := x.rows()
+	require.Len(t, rows, 1)
+	row := rows[0]
 	require.Contains(t, row.words(story.Style{}), "n1 was suspended   n2 led after")
-	require.Contains(t, row.words(story.Style{}), "calls:   6 done; writes:  0 refused,  3 open; reads:  0 failed; longest without an answer")
+	require.Contains(t, row.words(story.Style{}), "calls:   6 done; writes:  0 refused,  3 open; reads:  0 failed; longest without an answer 51 ms")
 }

@@ -6,136 +6,145 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 )
 
-func nodeName(index int) string { return fmt.Sprintf("n%d", index+1) }
-
-// start starts a node's process, which reaches its own member only, and blocks until it listens and
-// the client has its address.
-func (p *plan) start(ctx context.Context, index int) error {
-	name := nodeName(index)
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Start, Participant: name, Member: p.Member(index).Name})
-	f, err := p.Start(ctx, name, index, func(f scenario.Fact) bool { return f.Kind == Listening }, "service", "node", Election)
-	if err != nil {
-		return err
+func (p *plan) steps() []scenario.Step {
+	return []scenario.Step{
+		{Title: "The leader receives SIGTERM", Why: []string{
+			"It accepts no new calls, finishes those in flight, and deletes its key: the next node leads a round trip later.",
+			"Its port is closed until its next process listens: calls of the client to it fail before they are sent.",
+		}, Do: p.fault(scenario.Resign)},
+		{Title: "The leader is killed", Why: []string{
+			"Its key exists until its lease has expired, and until then no node leads. Whether the calls in flight at it were",
+			"carried out is unknown: the client receives an error that says so, and no node has retried the call.",
+		}, Do: p.fault(scenario.Kill)},
+		{Title: "The leader is suspended, and deposed meanwhile", Why: []string{
+			"The whole process stops, at an arbitrary point; an operator deletes its key; another node leads. When it is resumed,",
+			"its lease is still valid, its clock shows no problem, and calls are waiting. But each write and each read is",
+			"conditional: only if its key has its token. That no longer holds, and etcd refuses them.",
+		}, Do: p.fault(scenario.Suspend)},
+		{Title: "The leader's etcd member is partitioned", Why: []string{
+			"The leader still receives every call, from the other nodes too, but cannot write. It stops leading by its own",
+			"clock before etcd lets another node win.",
+		}, Do: p.fault(scenario.Cut)},
+		{Title: "A follower's etcd member is partitioned", Why: []string{
+			"A node that no longer knows the leader lets calls wait until their deadline. The other nodes continue.",
+		}, Do: p.fault(scenario.CutFollower)},
 	}
-	return p.client.reach(index, name, f.Address)
 }
 
-// fault makes a step of an action against the leader, which is reported and carried out.
-func (p *plan) fault(action scenario.Action, do func(context.Context, *tenure) error) func(context.Context) error {
+// fault makes a step of an action: it is carried out, and undone when the nodes and the client have
+// noticed it.
+func (p *plan) fault(action scenario.Action) func(context.Context) error {
 	return func(ctx context.Context) error {
 		leader, err := p.agreed(ctx)
 		if err != nil {
 			return err
 		}
-		if action != scenario.CutFollower {
-			p.Act(action, leader.Participant, leader.key, leader.token)
+		node := p.Participant(leader.Participant)
+		if action == scenario.CutFollower {
+			// A follower; if possible one whose member does not lead etcd, so that the leader is not affected.
+			for i, name := range names {
+				if name != leader.Participant && (node.Name == leader.Participant || !p.Leads(ctx, i, scenario.Election)) {
+					node = p.Participant(name)
+				}
+			}
 		}
-		return do(ctx, leader)
+		before := len(p.client.Facts())
+		act := scenario.Fact{
+			At: time.Now(), Kind: scenario.Acted, Action: action,
+			Participant: node.Name, Member: node.Member.Name, Key: leader.Key, Token: leader.Token,
+		}
+		p.Tell(act)
+		if err := p.inflict(ctx, node, act); err != nil {
+			return err
+		}
+		if err := p.noticed(ctx, act, before); err != nil {
+			return err
+		}
+		if err := p.undo(ctx, node, act); err != nil {
+			return err
+		}
+		if err := p.settle(ctx); err != nil {
+			return err
+		}
+		// The row has the calls that have ended until now; the summary has all.
+		rows := newEvidence(p.Facts(), p.client.Facts(), nil).rows()
+		p.Say(scenario.Margin + rows[len(rows)-1].words(p.Style))
+		return nil
 	}
 }
 
-// end ends the leader's process, waits for a successor, and starts the node again.
-func (p *plan) end(sig syscall.Signal) func(context.Context, *tenure) error {
-	return func(ctx context.Context, old *tenure) error {
-		if err := old.Signal(sig); err != nil {
-			return err
-		}
-		if err := p.succeeded(ctx, old); err != nil {
-			return err
-		}
-		if err := p.AwaitEnd(ctx, old.Participant); err != nil {
-			return err
-		}
-		return p.start(ctx, old.Member.Index)
-	}
-}
-
-// asleep is how long a leader at least stays suspended while its successor leads: longer than the
-// shortest timeout of a call.
-const asleep = 700 * time.Millisecond
-
-// suspend: the leader's process is stopped, and an operator deletes its key. When another node has
-// led for a while the process is resumed, with a lease that is still valid.
-func (p *plan) suspend(ctx context.Context, old *tenure) error {
-	if err := old.Suspend(); err != nil {
-		return fmt.Errorf("suspend %s: %w", old.Name, err)
-	}
-	p.Aside("and deletes its key %s, in etcd", old.key)
-	if err := p.Delete(ctx, old.key, int64(old.token)); err != nil {
-		return fmt.Errorf("delete the key of %s: %w", old.Name, err)
-	}
-	if err := p.succeeded(ctx, old); err != nil {
-		return err
-	}
-	// Meanwhile calls to it wait, as does the notification of its end; its lease must outlast that.
-	if err := scenario.Sleep(ctx, max(p.TTL/4, asleep)); err != nil {
-		return err
-	}
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Resume, Participant: old.Name})
-	if err := old.Resume(); err != nil {
-		return fmt.Errorf("resume %s: %w", old.Name, err)
-	}
-	return p.Await(ctx, old.Name+" follows its successor", func(facts []scenario.Fact) bool {
-		f := lastStatus(facts, old.Name)
-		return f.Role == following && f.Token > old.token
+// noticed blocks until the nodes have noticed an action: a deposed leader has a successor, and a node
+// that is cut off neither leads nor follows. Then it blocks until the client has: calls failed, and the
+// successor has acknowledged writes. The first attempts of the client, before, are not of interest.
+func (p *plan) noticed(ctx context.Context, act scenario.Fact, before int) error {
+	isCut := act.Action == scenario.Cut || act.Action == scenario.CutFollower
+	err := p.Await(ctx, "the nodes have noticed it", func(facts []scenario.Fact) bool {
+		succeeded := scenario.Last(facts, func(f scenario.Fact) bool {
+			return f.Kind == scenario.Status && f.Role == scenario.Leading && f.Token > act.Token
+		}) != nil
+		sure := isCut && p.status(facts, act.Participant).Role != unknown
+		return !sure && (succeeded || !act.Action.Deposes())
 	})
-}
-
-// cutLeader: the member through which the leader reaches etcd is partitioned, and joined again
-// after another node leads.
-func (p *plan) cutLeader(ctx context.Context, old *tenure) error {
-	return p.cut(ctx, old.Participant, func() error {
-		if err := p.succeeded(ctx, old); err != nil {
-			return err
-		}
-		_, err := p.awaitNeither(ctx, old.Name, old.token)
-		return err
-	})
-}
-
-// cutFollower: the same with a follower's member. The leader stays.
-func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
-	// A follower whose member does not lead etcd, so that the leader is not affected.
-	var follower *scenario.Participant
-	for i := range nodes {
-		if n := p.Participant(nodeName(i)); n != leader.Participant && !p.Leads(ctx, i, scenario.Election) {
-			follower = n
-		}
-	}
-	p.Act(scenario.CutFollower, follower, leader.key, leader.token)
-	return p.cut(ctx, follower, func() error {
-		since, err := p.awaitNeither(ctx, follower.Name, leader.token)
-		if err != nil {
-			return err
-		}
-		return p.awaitAttempts(ctx, "a call through "+follower.Name+" fails", 1, func(a Attempt) bool {
-			return a.Outcome != Done && a.Node == follower.Name && a.Begin.After(since)
-		})
-	})
-}
-
-// cut partitions a node's member, proves the partition, waits, and heals it.
-func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() error) error {
-	if err := p.Cut(ctx, n.Member); err != nil {
-		return err
-	}
-	err := p.probe(ctx, n, false)
-	if err == nil {
-		err = wait()
-	}
 	if err != nil {
 		return err
 	}
-	p.Act(scenario.Mend, n, "", 0)
-	if err := p.Mend(n.Member.Index); err != nil {
-		return err
+	return p.client.Await(ctx, p.Expiry(), "the client has noticed it", func(all []Attempt) bool {
+		f := fault{Fact: act, attempts: begun(all[before:], act.At, time.Now())}
+		return f.unnoticed() == "" && (count(f.attempts, f.served) >= 4*enough || !act.Action.Deposes())
+	})
+}
+
+// asleep is how long a leader at least stays suspended: longer than the shortest timeout of a call.
+const asleep = 700 * time.Millisecond
+
+// inflict carries out an action, which was reported, on a node.
+func (p *plan) inflict(ctx context.Context, n *scenario.Participant, act scenario.Fact) error {
+	switch act.Action {
+	case scenario.Resign:
+		return n.Signal(syscall.SIGTERM)
+	case scenario.Kill:
+		return n.Signal(syscall.SIGKILL)
+	case scenario.Suspend:
+		if err := n.Suspend(); err != nil {
+			return fmt.Errorf("suspend %s: %w", n.Name, err)
+		}
+		p.Aside("and deletes its key %s, in etcd", act.Key)
+		return p.Delete(ctx, act.Key, int64(act.Token))
+	default:
+		if err := p.Cut(ctx, n.Member); err != nil {
+			return err
+		}
+		return p.probe(ctx, n, false)
 	}
-	return p.probe(ctx, n, true)
+}
+
+// undo makes the node work again: with its next process, or with a lease that is still valid, or
+// with its member.
+func (p *plan) undo(ctx context.Context, n *scenario.Participant, act scenario.Fact) error {
+	switch act.Action {
+	case scenario.Resign, scenario.Kill:
+		if err := p.AwaitEnd(ctx, n); err != nil {
+			return err
+		}
+		return p.start(ctx, n.Member.Index)
+	case scenario.Suspend:
+		// Meanwhile calls to it wait, as does the notification of its end; its lease must outlast that.
+		if err := scenario.Sleep(ctx, time.Until(act.At.Add(max(p.TTL/4, asleep)))); err != nil {
+			return err
+		}
+		p.Act(scenario.Resume, n, "", 0)
+		return n.Resume()
+	default:
+		p.Act(scenario.Mend, n, "", 0)
+		if err := p.Mend(n.Member.Index); err != nil {
+			return err
+		}
+		return p.probe(ctx, n, true)
+	}
 }
 
 // probe sends the node's member a request that requires a majority, until it is answered, or not
@@ -146,51 +155,4 @@ func (p *plan) probe(ctx context.Context, n *scenario.Participant, want bool) er
 	}
 	p.Tell(scenario.Fact{Kind: Probed, Participant: n.Name, Member: n.Member.Name, OK: want})
 	return nil
-}
-
-// succeeded blocks until a node leads with a newer token and serves.
-func (p *plan) succeeded(ctx context.Context, old *tenure) error {
-	err := p.Await(ctx, old.Name+" has a successor", func(facts []scenario.Fact) bool {
-		return scenario.Last(facts, func(f scenario.Fact) bool {
-			return f.Kind == scenario.Status && f.Role == scenario.Leading && f.Token > old.token
-		}) != nil
-	})
-	if err != nil {
-		return err
-	}
-	return p.awaitAttempts(ctx, "the successor of "+old.Name+" serves", enough, func(a Attempt) bool {
-		return a.Outcome == Done && a.Token > old.token
-	})
-}
-
-// awaitNeither blocks until a node reports that it neither leads nor follows, after it led or
-// followed in the tenure with the token, and returns since when.
-func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token) (since time.Time, err error) {
-	err = p.Await(ctx, node+" neither leads nor follows", func(facts []scenario.Fact) bool {
-		was := scenario.Last(facts, func(f scenario.Fact) bool {
-			return f.Kind == scenario.Status && f.Participant == node && f.Token == token
-		})
-		f := lastStatus(facts, node)
-		if was == nil || f.Role != unknown {
-			return false
-		}
-		since = f.At
-		return true
-	})
-	return since, err
-}
-
-func (p *plan) leave(ctx context.Context) error {
-	leader, err := p.agreed(ctx)
-	if err != nil {
-		return err
-	}
-	p.client.halt() // first, so that the nodes that it called can answer
-	var all []scenario.Fact
-	for i := range nodes {
-		if name := nodeName(i); name != leader.Name {
-			all = append(all, scenario.Fact{Participant: name, Token: leader.token})
-		}
-	}
-	return p.End(ctx, Election, append(all, scenario.Fact{Participant: leader.Name, Token: leader.token}))
 }

@@ -52,7 +52,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 
 // line returns the line of a failure. A step prints only the first one of each kind, as there may be many.
 func (a Attempt) line() scenario.Line {
-	if a.Outcome == Done || a.Code == 0 || a.Missing { // there was nothing to delete
+	if !a.hampered() {
 		return scenario.Line{}
 	}
 	l := scenario.Line{Rank: scenario.Seen, Who: "client", Ink: story.Yellow, Once: a.Answer + " " + string(a.Outcome)}
