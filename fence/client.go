@@ -3,10 +3,13 @@ package fence
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // Conn returns a gRPC connection for one tenure over one that many tenures share. Each call carries
@@ -100,7 +103,11 @@ func (s *tenureStream) SendMsg(m any) error {
 	if err := s.ended(); err != nil {
 		return err
 	}
-	return s.ClientStream.SendMsg(m)
+	err := s.ClientStream.SendMsg(m)
+	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF RecvMsg has the error
+		s.cancel() // the stream is over
+	}
+	return err
 }
 
 // CloseSend ends the messages of the tenure; see grpc.ClientStream. After the tenure's end it
@@ -124,7 +131,8 @@ func (s *tenureStream) ended() error {
 	return err
 }
 
-// RecvMsg receives a message; see grpc.ClientStream.
+// RecvMsg receives a message; see grpc.ClientStream. If this side has cancelled the stream, the error
+// is the end of the tenure, unless the server had answered before.
 func (s *tenureStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err == nil && s.many {
@@ -133,11 +141,10 @@ func (s *tenureStream) RecvMsg(m any) error {
 	s.cancel() // the stream is over
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var refused *RefusedError
-	if err = understood(s.tenure, err); err != nil && s.over != nil && !errors.As(err, &refused) {
+	if s.over != nil && (status.Code(err) == codes.Canceled || errors.Is(err, context.Canceled)) {
 		return s.over
 	}
-	return err
+	return understood(s.tenure, err)
 }
 
 // Header waits for the header; see grpc.ClientStream.

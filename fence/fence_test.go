@@ -235,6 +235,55 @@ func TestRow54NoEndAfterTheTenure(t *testing.T) {
 	}
 }
 
+// What the server has answered remains the answer if the leader tries to send more after its tenure:
+// the messages may have been committed, or refused for another reason.
+func TestAnswerBeforeTheEndOfTheTenure(t *testing.T) {
+	store := &broken{}
+	l, five := newLedger(t, newFence(t, store.join)), in(5)
+	conn := fence.Conn(l.dial(), five)
+	committed, failed := l.open(conn, feed), l.open(conn, collect)
+	require.NoError(t, committed.CloseSend())
+	require.NoError(t, <-l.ends)
+	failed.sends("a")
+	l.wrote(1)
+	store.err = errDisk
+	failed.sends("b")
+	for _, s := range []stream{committed, failed} {
+		header, err := s.Header() // waits for the end, since the server has sent no message
+		require.NoError(t, err)
+		require.Empty(t, header)
+	}
+	five.ends(eldest.ErrSessionLost)
+	for _, s := range []stream{committed, failed} {
+		requireOver(t, s.CloseSend(), eldest.ErrSessionLost)
+	}
+	require.Equal(t, io.EOF, committed.receive(), "the server has committed it")
+	require.Equal(t, codes.Unavailable, status.Code(failed.receive()), "the server has answered it")
+}
+
+// opened is a connection that records the context of its last stream.
+type opened struct {
+	grpc.ClientConnInterface
+	ctx context.Context
+}
+
+func (o *opened) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	o.ctx = ctx
+	return o.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// A stream of gRPC that a message could not be sent on has ended; the caller need not receive from
+// it. So nothing of it may be left in the caller's context, which often is that of the tenure.
+func TestStreamThatCannotSendIsForgotten(t *testing.T) {
+	l := newLedger(t, newFence(t))
+	conn := &opened{ClientConnInterface: l.dial(grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(10)))}
+	s := l.open(fence.Conn(conn, in(5)), feed)
+	s.sends("short")
+	require.NoError(t, conn.ctx.Err())
+	require.Equal(t, codes.ResourceExhausted, status.Code(s.send("longer than ten bytes")))
+	require.ErrorIs(t, conn.ctx.Err(), context.Canceled, "the stream's context is left in the caller's")
+}
+
 // fed is a stream that always has another message.
 type fed struct {
 	grpc.ServerStream
