@@ -85,7 +85,7 @@ func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) 
 	if ctx.Err() == nil {
 		f.cfg.Logger.Error("the token store failed", "election", election, "token", int64(token), "error", err)
 	}
-	return &eldest.OpError{Op: "admit", Election: election, Err: errors.Join(errStore, err)}
+	return &eldest.OpError{Op: "admit", Election: election, Err: fmt.Errorf("%w: %w", errStore, err)}
 }
 
 func (f *Fence) valid(ctx context.Context, election string, token eldest.Token) error {

@@ -3,6 +3,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -304,6 +305,7 @@ func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
 		store.err = errDisk
 		refused := s.RecvMsg(nil)
 		require.Equal(t, codes.Unavailable, status.Code(refused))
+		require.NotContains(t, refused.Error(), "not carried out", "a message before it was")
 		store.err = nil
 		for range 2 {
 			require.Equal(t, refused, s.RecvMsg(nil), "the stream goes on after a gap")
@@ -311,6 +313,28 @@ func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
 		require.Equal(t, 2, stream.received)
 		return nil
 	}))
+}
+
+// A store may be a client of another fence, and be refused there. That is a failure of the store: it
+// is no answer to the sender, whose token may be the newest.
+func TestRefusalOfTheStoreIsItsFailure(t *testing.T) {
+	for _, election := range []string{"billing", "stores"} {
+		own := fmt.Errorf("put: %w", &fence.RefusedError{Election: election, Token: 5, Newest: 7})
+		store := &broken{err: own}
+		f := newFence(t, store.join)
+		err := f.Admit(t.Context(), "billing", 5)
+		require.ErrorIs(t, err, own)
+		require.NotContains(t, err.Error(), "\n", "an error is one line")
+		r, w := httptest.NewRequest(http.MethodPut, "/", nil), httptest.NewRecorder()
+		r.Header.Set(fence.Header, "billing=5")
+		f.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, "the sender is refused")
+		require.NoError(t, fence.Refused(w.Result()))
+		err = newLedger(t, f).puts(newLedger(t, f).dial(), "x", "billing=5")
+		require.Equal(t, codes.Unavailable, status.Code(err), "the sender is refused")
+		require.Empty(t, status.Convert(err).Details())
+		require.NotContains(t, w.Body.String()+err.Error(), "older", "what is wrong inside is nobody's business outside")
+	}
 }
 
 // canned is a connection that ends each call with one error.

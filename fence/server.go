@@ -16,7 +16,7 @@ import (
 )
 
 // unsure is what callers receive when the store has failed.
-const unsure = "eldest: fence: the newest token cannot be read now; the request was not carried out"
+const unsure = "eldest: fence: the newest token cannot be read now; the request or message was not passed on"
 
 // Handler returns a handler that passes admitted requests on to next, with the token in the context
 // of the request (TokenFrom). It blocks as long as the store does. The answers are
@@ -34,10 +34,10 @@ func (f *Fence) Handler(next http.Handler) http.Handler {
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, r.WithContext(ctx))
+		case errors.Is(err, errStore): // whatever it wraps
+			answer(w, http.StatusServiceUnavailable, unsure)
 		case errors.As(err, &refused):
 			refused.ServeHTTP(w, r)
-		case errors.Is(err, errStore):
-			answer(w, http.StatusServiceUnavailable, unsure)
 		case errors.Is(err, errMissing):
 			answer(w, http.StatusPreconditionRequired, err.Error())
 		default:
@@ -121,13 +121,13 @@ func (s *fencedStream) RecvMsg(m any) error {
 func statusOf(ctx context.Context, err error) error {
 	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused):
-		return refused
-	case errors.Is(err, errStore):
+	case errors.Is(err, errStore): // whatever it wraps
 		if gone := ctx.Err(); gone != nil {
 			return status.FromContextError(gone).Err()
 		}
 		return status.Error(codes.Unavailable, unsure)
+	case errors.As(err, &refused):
+		return refused
 	case errors.Is(err, eldest.ErrInvalid):
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
