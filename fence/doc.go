@@ -32,9 +32,11 @@
 //	client := http.Client{Transport: fence.Transport{Tenure: leadership}}
 //	service := kvpb.NewKVClient(fence.Conn(conn, leadership))
 //
-// After the end of the tenure nothing is sent. Both the end of the tenure at the client and a
-// refusal by the server wrap eldest.ErrNotLeading; only the refusal is a *RefusedError. An
-// http.RoundTripper does not make errors of HTTP answers: Refused does.
+// After the end of the tenure no request, call or message is sent. The body of an HTTP request
+// whose sending has begun is sent to its end, unless the request has the leading context. Both the
+// end of the tenure at the client and a refusal by the server wrap eldest.ErrNotLeading; only the
+// refusal is a *RefusedError. An http.RoundTripper does not make errors of HTTP answers: Refused
+// does.
 //
 // # The server side
 //
