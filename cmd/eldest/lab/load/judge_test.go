@@ -1,17 +1,26 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // The judges are tested: each must find the given violations, and accept what is correct.
@@ -26,7 +35,7 @@ func tell(t *testing.T) *told {
 	record, err := newRecord(10 * time.Second)
 	require.NoError(t, err)
 	t.Cleanup(record.close)
-	return &told{&run{book: newBook(), newest: &newest{}, record: record}, t}
+	return &told{&run{book: newBook(), record: record}, t}
 }
 
 // of returns the participant with a token.
@@ -147,21 +156,48 @@ func TestTheRecordTakesNoMemory(t *testing.T) {
 	require.Less(t, weigh(time.Now()).Heap-before.Heap, int64(100<<10))
 }
 
-// The newest tenure leads until it has ended, whenever that is reported.
-func TestTheNewestTenure(t *testing.T) {
-	r := tell(t)
-	require.Equal(t, []any{eldest.Token(0), false}, r.leads())
-	r.tenure(2, 1, 3, 0).tenure(1, 1, 2, 4) // reported late
-	require.Equal(t, []any{eldest.Token(2), true}, r.leads())
-	_, won, _ := r.newest.get()
-	require.Equal(t, r.at(3), won)
-	r.of(2).ended(election.EndedEvent{Token: 2, Led: true, Cause: eldest.ErrResigned, At: r.at(5)})
-	require.Equal(t, []any{eldest.Token(2), false}, r.leads())
+// What ends a tenure has ended it when it returns, and for its own reason.
+func TestDeparturesAreJudged(t *testing.T) {
+	l := electiontest.Join(t, etcdtest.Shared(t).Client(t), "departures").Lead(t)
+	wrong := func(end error, do func(context.Context, *participant) error) string {
+		p, over, w := tell(t).of(l.Token()), make(chan error, 1), *resign
+		p.tenure, w.do = l, do
+		over <- end
+		p.depart(&w, "tenure", over)
+		return fmt.Sprint(p.book.violations)
+	}
+	nothing := func(context.Context, *participant) error { return nil }
+	require.Contains(t, wrong(eldest.ErrResigned, nothing), "resign: the tenure")
+	require.Equal(t, "[]", wrong(eldest.ErrResigned, resign.do))
+	require.Equal(t, "[]", wrong(eldest.ErrSessionLost, resign.do), "a fault was quicker")
+	require.Contains(t, wrong(eldest.ErrWithdrawn, resign.do), "resign: the campaign or tenure ended with")
 }
 
-func (r *told) leads() []any {
-	token, _, leads := r.newest.get()
-	return []any{token, leads}
+func TestAnUndocumentedAnswerIsFound(t *testing.T) {
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	r := tell(t)
+	r.attempt(&node{conn: conn}, "1", "1")
+	require.Contains(t, fmt.Sprint(r.book.violations), "UNAVAILABLE without its detail")
+}
+
+func TestWhatIsStuckIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{book: newBook(), seen: make([]atomic.Int64, 2)}
+		require.Error(t, r.timed("a call that ends with its context", func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		require.NoError(t, r.timed("a call", func(context.Context) error { return nil }))
+		r.seen[0].Store(8)
+		r.converge(t.Context(), 7)
+		require.Zero(t, r.book.counted("convergences"))
+		require.Equal(t, []string{"stuck: a call that ends with its context for 30s", "observer 1 has not been notified of token 7 for 30s"}, r.book.lates)
+		r.seen[1].Store(7)
+		r.converge(t.Context(), 7)
+		require.EqualValues(t, 1, r.book.counted("convergences"))
+	})
 }
 
 func TestGrowthIsJudged(t *testing.T) {
@@ -227,5 +263,7 @@ func TestTimesAndKinds(t *testing.T) {
 	require.InEpsilon(t, longest.Milliseconds(), sum.Took["years"].Max, 0.01)
 	require.Empty(t, sum.Errors)
 	require.Equal(t, "session lost", kindOf(fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSessionLost)))
+	require.Equal(t, "session lost", kindOf(fmt.Errorf("%w: %w", eldest.ErrSessionLost, eldest.ErrUnavailable)))
+	require.Equal(t, "etcd does not answer", kindOf(fmt.Errorf("observe: %w", status.Error(codes.Unavailable, "EOF"))))
 	require.Equal(t, "anything", kindOf(errors.New("anything")))
 }

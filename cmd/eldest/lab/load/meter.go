@@ -33,18 +33,18 @@ type Sample struct {
 }
 
 // weigh collects the garbage and takes a sample.
-func weigh(since time.Time) Sample {
+func weigh(begun time.Time) Sample {
 	runtime.GC()
 	runtime.GC() // collects what pools still held in the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	s := Sample{At: time.Since(since).Seconds(), Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine())}
+	s := Sample{At: time.Since(begun).Seconds(), Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine())}
 	all, _ := procfs.AllProcs() // none, if the system has no /proc
 	for _, p := range all {
 		stat, err := p.Stat()
 		switch {
-		case err != nil: // it has ended
-		case p.PID == os.Getpid():
+		case err != nil: // it has ended meanwhile
+		case stat.PID == os.Getpid():
 			s.RSS, s.Processor = int64(stat.ResidentMemory()), stat.CPUTime()
 		case stat.PPID == os.Getpid():
 			s.Members += int64(stat.ResidentMemory())
@@ -61,12 +61,6 @@ func loadAverage() string {
 	return first
 }
 
-// tolerance is by how much the last third of a run may exceed the second.
-const tolerance = 0.05
-
-// fewest is the least number of samples with which a third is judged.
-const fewest = 20
-
 // Flat compares the medians of the second and of the last third, to find growth.
 type Flat struct {
 	Second int64   `json:"second_third"`
@@ -76,23 +70,30 @@ type Flat struct {
 	Judged bool `json:"judged"`
 }
 
+const (
+	// fewest is the least number of samples with which a third is judged.
+	fewest = 20
+	// tolerance is by how much the last third of a run may exceed the second.
+	tolerance = 0.05
+)
+
 // Grew reports whether it was judged and found to have grown.
 func (f Flat) Grew() bool { return f.Judged && f.Change > tolerance }
 
-func flat(samples []Sample, of func(Sample) int64) Flat {
+func flat(samples []Sample, of func(Sample) int64) (f Flat) {
 	third := len(samples) / 3
 	if third == 0 {
-		return Flat{}
+		return f
 	}
-	median := func(samples []Sample) int64 {
-		var all []int64
-		for _, s := range samples {
-			all = append(all, of(s))
+	median := func(some []Sample) int64 {
+		values := make([]int64, len(some))
+		for i, s := range some {
+			values[i] = of(s)
 		}
-		slices.Sort(all)
-		return all[len(all)/2]
+		slices.Sort(values)
+		return values[len(values)/2]
 	}
-	f := Flat{Second: median(samples[third : 2*third]), Last: median(samples[2*third:])}
+	f.Second, f.Last = median(samples[third:2*third]), median(samples[2*third:])
 	if f.Second > 0 {
 		f.Change = float64(f.Last)/float64(f.Second) - 1
 		f.Judged = third >= fewest

@@ -18,9 +18,6 @@ func (s *Span) UnmarshalText(text []byte) error {
 	return err
 }
 
-// since is how long ago something began, in milliseconds.
-func since(begin time.Time) Span { return Span(time.Since(begin).Round(time.Millisecond)) }
-
 // Scale is the size of the load, and its duration.
 type Scale struct {
 	// For is how long the load lasts, from when all participants have joined.
@@ -68,6 +65,23 @@ type Scale struct {
 	Inspect Span `json:"inspected_every"`
 }
 
+// Everyday is a small load, for a machine that is also used otherwise: it takes a twentieth of a
+// processor, with the race detector a fifth.
+func Everyday() Scale {
+	return Scale{
+		For: Span(4 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
+		Heartbeat: Span(50 * time.Millisecond), Election: Span(500 * time.Millisecond),
+		Candidates: 50, Clients: 3, TTL: Span(3 * time.Second), PerSecond: 8, LeaderCrash: Span(2 * time.Second),
+		Observers: 1000, Watchers: 2,
+		Nodes: 3, Calls: 50, CallEvery: Span(time.Second), HandOver: Span(1500 * time.Millisecond),
+		// Each election in etcd prolongs all leases, and most kills cause one, as the member that is next
+		// is often the one that has just been elected: more often than once in a TTL and two elections,
+		// the lease of a leader that crashed would never expire.
+		KillEvery: Span(5500 * time.Millisecond), DownFor: Span(500 * time.Millisecond),
+		Inspect: Span(time.Second),
+	}
+}
+
 // Full is the load that the library must carry.
 //
 // The clients are shared because 1,000 clients of three members are 3,000 connections, which would
@@ -84,20 +98,14 @@ func Full() Scale {
 	}
 }
 
-// Everyday is a small load, for a machine that is also used otherwise: it takes a twentieth of a
-// processor, with the race detector a fifth.
-func Everyday() Scale {
-	return Scale{
-		For: Span(4 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
-		Heartbeat: Span(50 * time.Millisecond), Election: Span(500 * time.Millisecond),
-		Candidates: 50, Clients: 3, TTL: Span(5 * time.Second), PerSecond: 8, LeaderCrash: Span(2 * time.Second),
-		Observers: 1000, Watchers: 2,
-		Nodes: 3, Calls: 50, CallEvery: Span(time.Second), HandOver: Span(1500 * time.Millisecond),
-		// Each election in etcd prolongs all leases, and one kill in three causes one: more often than
-		// once in a TTL, the lease of a leader that crashed would never expire.
-		KillEvery: Span(2500 * time.Millisecond), DownFor: Span(500 * time.Millisecond),
-		Inspect: Span(time.Second),
+// By returns the scale with a part of all participants, at the same paces: for a machine that
+// cannot carry the full load.
+func (s Scale) By(part float64) Scale {
+	for _, n := range []*int{&s.Candidates, &s.Clients, &s.Observers, &s.Calls} {
+		*n = max(1, int(float64(*n)*part))
 	}
+	s.PerSecond *= part
+	return s
 }
 
 // patience is how long anything may take before it counts as stuck: the expiry of a lease that an
@@ -105,48 +113,33 @@ func Everyday() Scale {
 // overloaded.
 func (s Scale) patience() time.Duration { return 2*time.Duration(s.TTL) + 30*time.Second }
 
-// By returns the scale with a part of all participants, at the same paces: for a machine that
-// cannot carry the full load.
-func (s Scale) By(part float64) Scale {
-	of := func(n int) int { return max(1, int(float64(n)*part)) }
-	s.Candidates, s.Clients, s.Observers, s.Calls = of(s.Candidates), of(s.Clients), of(s.Observers), of(s.Calls)
-	s.PerSecond *= part
-	return s
-}
-
 // reached is the part of the load that must have been reached.
 const reached = 0.8
 
 // missed lists the parts of the load that were not reached in the time that the scale gives; a run
 // that missed something proves nothing.
 func (s Scale) missed(b *book) (missed []string) {
+	want := func(n float64, names ...string) {
+		for _, name := range names {
+			if got := b.counted(name); float64(got) < reached*n {
+				missed = append(missed, fmt.Sprintf("%s: %d of %.0f", name, got, n))
+			}
+		}
+	}
 	seconds := time.Duration(s.For).Seconds()
 	// What has a ticker of its own has had one tick less when the run ends.
 	every := func(pace Span) float64 { return max(1, seconds/time.Duration(pace).Seconds()-1) }
-	for _, wanted := range []struct {
-		n    float64
-		what string
-	}{
-		{seconds * s.PerSecond, "departures"},
-		// There is none while no candidate leads: after a crash, or if the machine is slow to hand over.
-		// Half of the departures are meant for the leader, if a candidate leads at that moment.
-		{seconds * s.PerSecond / 20, "tenures"},
-		{every(s.CallEvery), "bursts"},
-		// The calls of a burst that comes while a member is killed may end otherwise.
-		{every(s.CallEvery) * float64(s.Calls) / 2, "calls: OK"},
-		{every(s.KillEvery), "compactions"},
-		{every(s.KillEvery), "members killed"},
-		{every(s.KillEvery), "members that came back"},
-		{every(s.LeaderCrash), "departures: " + leaderCrash.name},
-		{every(s.HandOver), "tenures of the service"},
-		{seconds * s.PerSecond / 20, "convergences"},
-		{seconds * s.PerSecond / 20, "guarded writes acknowledged"},
-		{seconds * s.PerSecond / 100, "departures: " + evicted.name}, // a twentieth
-		{seconds * s.PerSecond / 100, "departures: " + crash.name},
-	} {
-		if got := b.counted(wanted.what); float64(got) < reached*wanted.n {
-			missed = append(missed, fmt.Sprintf("%s: %d of %.0f", wanted.what, got, wanted.n))
-		}
-	}
+	departures := seconds * s.PerSecond
+	want(departures, "departures")
+	want(departures/100, "departures: "+evicted.name, "departures: "+crash.name) // a twentieth is drawn
+	// There is none while no candidate leads: after a crash, or if the machine is slow to hand over.
+	// Half of the departures are meant for the leader, if a candidate leads at that moment.
+	want(departures/20, "tenures", "convergences", "guarded writes acknowledged")
+	want(every(s.LeaderCrash), "departures: "+leaderCrash.name)
+	want(every(s.KillEvery), "compactions", "members killed", "members that came back")
+	want(every(s.HandOver), "tenures of the service")
+	want(every(s.CallEvery), "bursts")
+	// The calls of a burst that comes while a member is killed may end otherwise.
+	want(every(s.CallEvery)*float64(s.Calls)/2, "calls: OK")
 	return missed
 }

@@ -1,22 +1,5 @@
 package load
 
-import (
-	"errors"
-	"fmt"
-	"maps"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
-	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/hooks"
-)
-
 // The verdicts.
 const (
 	// Held means that the load was reached and nothing was violated.
@@ -63,6 +46,14 @@ type Summary struct {
 	Samples []Sample `json:"samples"`
 }
 
+// Took has the distribution of a duration, in milliseconds.
+type Took struct {
+	Times int64   `json:"times"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Max   float64 `json:"max_ms"`
+}
+
 // judge gives the verdict.
 func (s *Summary) judge(b *book) {
 	s.Heap = flat(s.Samples, func(p Sample) int64 { return p.Heap })
@@ -73,7 +64,6 @@ func (s *Summary) judge(b *book) {
 			b.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
 		}
 	}
-	s.Machine = fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	b.report(s)
 	if len(s.Missed) == 0 {
 		s.Violations, s.Violated = append(s.Violations, s.Late...), s.Violated+int64(len(s.Late))
@@ -86,124 +76,4 @@ func (s *Summary) judge(b *book) {
 	default:
 		s.Verdict = Held
 	}
-}
-
-// maxTexts is how many violations are kept as texts; all are counted.
-const maxTexts = 50
-
-// book has the findings of a run. Its size does not grow with the run: counts, histograms of fixed
-// size, and a bounded number of texts; otherwise the book would be the leak that it must find.
-type book struct {
-	mu         sync.Mutex
-	counts     map[string]int64
-	errors     map[string]int64
-	examples   map[string]string // the first error of each kind
-	times      map[string]*hdrhistogram.Histogram
-	violations []string
-	violated   int64
-	lates      []string
-}
-
-func newBook() *book {
-	return &book{counts: map[string]int64{}, errors: map[string]int64{}, examples: map[string]string{}, times: map[string]*hdrhistogram.Histogram{}}
-}
-
-func (b *book) count(what string) { b.add(what, 1) }
-
-func (b *book) add(what string, n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.counts[what] += n
-}
-
-func (b *book) counted(what string) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.counts[what]
-}
-
-// failed counts an error that reached a caller unexpectedly. nil counts nothing.
-func (b *book) failed(op string, err error) {
-	if err == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	kind := op + ": " + kindOf(err)
-	if b.errors[kind]++; b.errors[kind] == 1 {
-		b.examples[kind] = err.Error()
-	}
-}
-
-func (b *book) violation(format string, args ...any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.violated++
-	if len(b.violations) < maxTexts {
-		b.violations = append(b.violations, fmt.Sprintf(format, args...))
-	}
-}
-
-// late records what took too long; see Summary.Late.
-func (b *book) late(format string, args ...any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.lates) < maxTexts {
-		b.lates = append(b.lates, fmt.Sprintf(format, args...))
-	}
-}
-
-func (b *book) violatedSoFar() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.violated
-}
-
-// longest is the value as which longer times are counted.
-const longest = 4 * time.Hour
-
-// took records how long something took, in microseconds with two significant digits.
-func (b *book) took(what string, d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.times[what] == nil {
-		b.times[what] = hdrhistogram.New(1, longest.Microseconds(), 2)
-	}
-	_ = b.times[what].RecordValue(min(d, longest).Microseconds()) // it is in the range
-}
-
-// Took has the distribution of a duration, in milliseconds.
-type Took struct {
-	Times int64   `json:"times"`
-	P50   float64 `json:"p50_ms"`
-	P99   float64 `json:"p99_ms"`
-	Max   float64 `json:"max_ms"`
-}
-
-func (b *book) report(s *Summary) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.Took = map[string]Took{}
-	for what, h := range b.times {
-		ms := func(microseconds int64) float64 { return float64(microseconds) / 1000 }
-		s.Took[what] = Took{h.TotalCount(), ms(h.ValueAtQuantile(50)), ms(h.ValueAtQuantile(99)), ms(h.Max())}
-	}
-	s.Counts, s.Errors, s.Examples = maps.Clone(b.counts), maps.Clone(b.errors), maps.Clone(b.examples)
-	s.Violations, s.Violated = append([]string{}, b.violations...), b.violated
-	s.Late = slices.Clone(b.lates)
-}
-
-// kindOf names an error by its kind, or by its text if it has no kind.
-func kindOf(err error) string {
-	for kind, name := range map[error]string{
-		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrUnavailable: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
-	} {
-		if errors.Is(err, kind) {
-			return name
-		}
-	}
-	if name := hooks.Cause(err); slices.Contains(hooks.Causes()[:len(hooks.Causes())-1], name) {
-		return strings.ReplaceAll(name, "_", " ")
-	}
-	return fmt.Sprint(err) // nil, of an end without a cause, is shown to the reader
 }
