@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -60,6 +61,29 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, 1, s.Rec.Count("Watch"))
 	require.Equal(t, 1, s.Rec.Count("Range"))
 	require.Equal(t, 2, s.Rec.Count())
+}
+
+// Two keys that were put manually in one transaction have the same token and mod revision. A leader
+// whose key is deleted is not reported any more, although its successor has its token.
+func TestLeadersWithOneToken(t *testing.T) {
+	s := newStage(t)
+	o := s.observer(func(cfg *observe.Config) { cfg.Key = s.key(0xc) }) // its position stays the same
+	sub, positions := o.Subscribe(), o.Positions()
+	s.is(sub, eldest.Nobody)
+	_, err := s.Admin.Txn(s.Ctx).Then(clientv3.OpPut(s.key(0xa), "a"), clientv3.OpPut(s.key(0xb), "b")).Commit()
+	require.NoError(t, err)
+	s.led(sub, 0xa, "a")
+	rev := s.remove(0xa)
+	state := s.led(sub, 0xb, "b")
+	require.Equal(t, rev, state.Revision)
+	require.Equal(t, state, o.State())
+	for {
+		p, err := positions.Next(s.Ctx)
+		require.NoError(t, err)
+		if p.Leader.Lease == 0xb {
+			break
+		}
+	}
 }
 
 // A reader may change the bytes of a value: no other reader of the same state, present or later,

@@ -66,7 +66,9 @@ func (o *Observer) place(state eldest.State, ahead int) {
 	o.positions.Set(Position{State: state, Ahead: ahead})
 }
 
-// same reports whether two states are known and have the same leader, with the same value.
+// same reports whether two states are known and have the same leader, with the same value. Keys that
+// were put manually in one transaction have the same token.
 func same(a, b eldest.State) bool {
-	return a.Kind != eldest.Unknown && a.Kind == b.Kind && a.Leader.Token == b.Leader.Token && a.Leader.ModRevision == b.Leader.ModRevision
+	return a.Kind != eldest.Unknown && a.Kind == b.Kind &&
+		a.Leader.Key == b.Leader.Key && a.Leader.Token == b.Leader.Token && a.Leader.ModRevision == b.Leader.ModRevision
 }
