@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,26 @@ func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 	require.Equal(t, eldest.Nobody, o.State().Kind)
 	require.Equal(t, eldest.Unknown, led(6).Kind)
 	require.Equal(t, eldest.Token(8), led(8).Leader.Token)
+}
+
+// G6 for two readers of one observer: a state that is read after a position is not older than it.
+func TestStatesAndPositionsAreOne(t *testing.T) {
+	o := &Observer{cfg: Config{Election: "e"}}
+	const last = 20_000
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() {
+		for token := eldest.Token(1); token <= last; token++ {
+			o.publish(eldest.State{Kind: eldest.Led, Leader: eldest.Leader{Token: token}, Revision: int64(token)})
+		}
+	})
+	for newest := eldest.Token(0); newest < last; {
+		p, err := o.Positions().Next(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, p.Leader.Token, newest, "the position is older than the state before it")
+		newest = o.State().Leader.Token
+		require.GreaterOrEqual(t, newest, p.Leader.Token, "the state is older than the position before it")
+	}
 }
 
 // The same of Changes: revisions never go back. What was reported last is compared with what is true

@@ -105,12 +105,11 @@ func (c Config) withDefaults() (Config, error) {
 type Observer struct {
 	cfg    Config
 	source *watch.Source
-	cell   latest.Cell[eldest.State]
-	// positions has the states of cell, with the position of cfg.Key.
-	positions latest.Cell[Position]
-	hooks     serial.Queue
-	stop      context.CancelFunc
-	done      chan struct{}
+	// cell is the only one, so that no reader receives a state that is older than another reader's.
+	cell  latest.Cell[report]
+	hooks serial.Queue
+	stop  context.CancelFunc
+	done  chan struct{}
 	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
@@ -145,8 +144,8 @@ func (o *Observer) State() eldest.State {
 	if err := o.cell.Err(); err != nil {
 		return eldest.State{Reason: err}
 	}
-	if state, ok := o.cell.Get(); ok {
-		return unshared(state)
+	if newest, ok := o.cell.Get(); ok {
+		return unshared(newest.State)
 	}
 	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
 }
@@ -157,7 +156,7 @@ var errNotYet = fmt.Errorf("%w yet", eldest.ErrUnavailable)
 // no clean-up, and sends nothing to etcd.
 func (o *Observer) Subscribe() *Subscription {
 	o.subscriptions.Add(1)
-	return &Subscription{election: o.cfg.Election, reader: o.cell.Reader()}
+	return &Subscription{observer: o, reader: o.cell.Reader()}
 }
 
 // Close ends the observer and waits for its goroutines, including running calls of Config.Foreign
@@ -172,8 +171,10 @@ func (o *Observer) Close() {
 // Subscription reads an observer's states. It is for one goroutine at a time;
 // many subscriptions of one observer are independent.
 type Subscription struct {
-	election string
-	reader   *latest.Reader[eldest.State]
+	observer *Observer
+	reader   *latest.Reader[report]
+	// seen is the number of the newest state that was returned.
+	seen int
 }
 
 // Next returns the newest state if this subscription has not returned it yet; otherwise it blocks
@@ -184,10 +185,13 @@ type Subscription struct {
 // their own.
 func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 	if ctx == nil {
-		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+		return eldest.State{}, failed("observe", s.observer.cfg.Election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	state, err := s.reader.Next(ctx)
-	return unshared(state), err
+	newest, err := s.reader.NextWhere(ctx, func(r report) bool { return r.number > s.seen })
+	if err == nil {
+		s.seen = newest.number
+	}
+	return unshared(newest.State), err
 }
 
 // unshared returns a state with a copy of the value, which all readers of the cell share.
@@ -228,7 +232,6 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
-	o.positions.Close(err)
 	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
@@ -261,11 +264,7 @@ func (o *Observer) publish(state eldest.State) {
 		o.newest = state.Leader.Token
 	}
 	o.queue.Store(int64(len(o.view.Queue)))
-	o.place(state, o.ahead())
-	if last, ok := o.cell.Get(); ok && same(last, state) {
-		return
-	}
-	o.cell.Set(state)
+	o.report(state, o.ahead())
 }
 
 // interrupted is called when the watch is not in place, with the reason.
@@ -276,9 +275,7 @@ func (o *Observer) interrupted(reason error) {
 
 func (o *Observer) unknown(reason error) {
 	o.queue.Store(-1)
-	state := eldest.State{Reason: failed("observe", o.cfg.Election, reason)}
-	o.place(state, -1)
-	o.cell.Set(state)
+	o.report(eldest.State{Reason: failed("observe", o.cfg.Election, reason)}, -1)
 }
 
 // source returns the client of a watch, whose repeated reads are reported to the hooks.

@@ -21,14 +21,14 @@ type Position struct {
 // Positions returns a reader that has not returned any position yet. It needs no goroutine and no
 // clean-up, and sends nothing to etcd: the observer's watch receives each change of the queue.
 func (o *Observer) Positions() *Positions {
-	return &Positions{election: o.cfg.Election, reader: o.positions.Reader()}
+	return &Positions{election: o.cfg.Election, reader: o.cell.Reader()}
 }
 
 // Positions reads the positions of an observer's Config.Key. It is for one goroutine at a time;
 // many readers of one observer are independent.
 type Positions struct {
 	election string
-	reader   *latest.Reader[Position]
+	reader   *latest.Reader[report]
 }
 
 // Next is Subscription.Next, and also returns when only Ahead has changed: an older candidate has
@@ -37,12 +37,11 @@ func (p *Positions) Next(ctx context.Context) (Position, error) {
 	if ctx == nil {
 		return Position{Ahead: -1}, failed("observe", p.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	position, err := p.reader.Next(ctx)
+	newest, err := p.reader.Next(ctx)
 	if err != nil {
-		position.Ahead = -1
+		return Position{Ahead: -1}, err
 	}
-	position.State = unshared(position.State)
-	return position, err
+	return Position{State: unshared(newest.State), Ahead: newest.Ahead}, nil
 }
 
 // ahead returns how many candidates in the view are older than Config.Key; -1 if it is not in it.
@@ -58,12 +57,24 @@ func (o *Observer) ahead() int {
 	return -1
 }
 
-// place makes a state and the position in it the newest position, unless it changes nothing.
-func (o *Observer) place(state eldest.State, ahead int) {
-	if last, ok := o.positions.Get(); ok && last.Ahead == ahead && same(last.State, state) {
+// report is what an observer's readers receive.
+type report struct {
+	Position
+	// number counts the states: a report in which only Ahead is new has the number of the last one.
+	number int
+}
+
+// report makes a state and the position in it the newest ones, unless they change nothing.
+func (o *Observer) report(state eldest.State, ahead int) {
+	last, ok := o.cell.Get()
+	next := report{Position{State: state, Ahead: ahead}, last.number}
+	switch {
+	case !ok || !same(last.State, state):
+		next.number++
+	case last.Ahead == ahead:
 		return
 	}
-	o.positions.Set(Position{State: state, Ahead: ahead})
+	o.cell.Set(next)
 }
 
 // same reports whether two states are known and have the same leader, with the same value. Keys that

@@ -1,6 +1,7 @@
 package observe_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,8 @@ func TestPositions(t *testing.T) {
 	p = next()
 	require.Equal(t, 2, p.Ahead)
 	require.Equal(t, a, p.Leader.Token)
+	sub := o.Subscribe()
+	require.Equal(t, a, s.next(sub).Leader.Token)
 
 	s.put(0xd, "d") // no change of the position
 	s.put(0xc, "c2")
@@ -39,6 +42,9 @@ func TestPositions(t *testing.T) {
 	require.Equal(t, 1, p.Ahead, "it is next")
 	require.Equal(t, a, p.Leader.Token)
 	require.Equal(t, rev, p.Revision)
+	over, cancel := context.WithCancel(s.Ctx)
+	cancel()
+	require.ErrorIs(t, etcdtest.Err(sub.Next(over)), context.Canceled, "the state is the same")
 	s.remove(0xa)
 	p = next()
 	require.Equal(t, 0, p.Ahead)
