@@ -3,6 +3,7 @@ package observe_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 
@@ -144,6 +145,13 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	state := o.State()
 	require.Equal(t, eldest.Unknown, state.Kind)
 	require.ErrorIs(t, state.Reason, eldest.ErrUnavailable)
+}
+
+// The longest time-out, for none, is not taken for one that has passed.
+func TestLongestTimeout(t *testing.T) {
+	s := newStage(t)
+	o := s.observer(func(cfg *observe.Config) { cfg.Timeout = math.MaxInt64 })
+	require.Equal(t, eldest.Nobody, s.next(o.Subscribe()).Kind)
 }
 
 // Keys that are no candidates are reported, and never become the leader.

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -37,7 +38,7 @@ func (s *Source) Stream() *stream.Shared { return stream.Of(s.KV, s.Watcher, s.W
 
 // patience is how long a read may stay unanswered, by one member after another, before etcd counts
 // as unavailable.
-func (s *Source) patience() time.Duration { return 4 * s.Timeout }
+func (s *Source) patience() time.Duration { return 4 * min(s.Timeout, math.MaxInt64/4) }
 
 // ask sends a read until it is answered, for at most patience. Each attempt has its own time-out,
 // so a member that does not respond costs one attempt. The error is a refusal that is final, as
