@@ -8,7 +8,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -67,12 +72,47 @@ func TestClosedClient(t *testing.T) {
 	for {
 		state, err := sub.Next(s.Ctx)
 		if err != nil {
-			require.NoError(t, s.Ctx.Err())
+			require.ErrorIs(t, err, eldest.ErrClosed)
 			break
 		}
 		require.Equal(t, eldest.Unknown, state.Kind)
 	}
 	require.Equal(t, eldest.Unknown, o.State().Kind)
+}
+
+// A watch that a proxy cancels is no closed client, although it looks like one if the client is wrapped.
+func TestCanceledWatchIsReplaced(t *testing.T) {
+	s := newStage(t)
+	w := &canceledAtFirst{Watcher: namespace.NewWatcher(s.Client, "/in/")}
+	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = namespace.NewKV(s.Client, "/in/"), w })
+	sub := o.Subscribe()
+	for w.opened.Load() < 2 {
+		s.next(sub)
+	}
+	key := "/in/" + s.key(1)
+	s.Put(key, "v")
+	s.led(sub, 1, "v")
+	s.Remove(key)
+}
+
+// canceledAtFirst opens a first watch that is canceled at once.
+type canceledAtFirst struct {
+	clientv3.Watcher
+	opened atomic.Int64
+}
+
+func (w *canceledAtFirst) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	if w.opened.Add(1) > 1 {
+		return w.Watcher.Watch(ctx, key, opts...)
+	}
+	return clientv3.NewWatchFromWatchClient(canceling{}, nil).Watch(ctx, key, opts...)
+}
+
+// canceling is a connection whose streams are canceled.
+type canceling struct{}
+
+func (canceling) Watch(context.Context, ...grpc.CallOption) (etcdserverpb.Watch_WatchClient, error) {
+	return nil, status.Error(codes.Canceled, "by a proxy")
 }
 
 // A watch that was confirmed and receives no events is found by a liveness check, and replaced.

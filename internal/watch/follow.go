@@ -47,9 +47,9 @@ type Target struct {
 }
 
 // Follow keeps a target up to date until ctx ends (it returns the cause), the target has seen
-// enough (nil), etcd refuses permanently, for example because a permission is missing, or the
-// client was closed (that error). Only the answer of a read is final: the end or the refusal of a
-// watch is just a reason to read.
+// enough (nil), etcd refuses permanently, for example because a permission is missing (that error),
+// or the client was closed (an error that wraps eldest.ErrClosed). Only the answer of a read is
+// final: the end or the refusal of a watch is just a reason to read.
 //
 // When the target has seen enough, its watch stays open until ctx ends, which the caller must
 // ensure. Cancelling the watch at once would delay the request with which most callers react to
@@ -114,7 +114,7 @@ func (f *following) follow(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case s.final(ctx, err):
+		case final(err):
 			return err
 		}
 		f.watch.Stop()
@@ -133,11 +133,11 @@ func (f *following) follow(ctx context.Context) error {
 }
 
 // final reports whether following again cannot help. The refusal of a read is final, because ask
-// has repeated the read often enough. The refusal of a watch is not.
-func (s *Source) final(ctx context.Context, err error) bool {
+// has repeated the read often enough, and so is a closed client, which ask reports. The end or the
+// refusal of a watch is not: a proxy may cancel a watch, which looks like a closed client.
+func final(err error) bool {
 	var refused *stream.RefusedError
-	return errors.Is(err, eldest.ErrClosed) || rpcerr.ClientClosed(ctx, s.KV, err) ||
-		rpcerr.Refused(err) && !errors.As(err, &refused)
+	return errors.Is(err, eldest.ErrClosed) || rpcerr.Refused(err) && !errors.As(err, &refused)
 }
 
 // start waits until the watch is in place, and then hands the first snapshot over. The snapshot is

@@ -236,7 +236,7 @@ func (u *until) answered(ctx context.Context, resp *clientv3.GetResponse, err er
 		return
 	}
 	if err != nil {
-		if u.source.final(ctx, err) {
+		if final(err) {
 			u.ended(0, err)
 			return
 		}
