@@ -27,24 +27,14 @@ type Entry struct {
 // blocks until one of etcd's members responds, or ctx ends. For an empty queue the error wraps
 // eldest.ErrNoLeader.
 func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
-	if err := checkQuery(ctx, kv, election); err != nil {
-		return eldest.Leader{}, failed("leader", election, err)
-	}
-	var leader *eldest.Candidate
-	err := asking(kv).Until(ctx, func(ctx context.Context) error {
-		leader = nil
-		return eachCandidate(ctx, kv, election, 1, func(c eldest.Candidate) bool {
-			leader = &c
-			return false
-		})
-	})
-	if err == nil && leader == nil {
+	oldest, err := read(ctx, kv, election, 1)
+	if err == nil && len(oldest) == 0 {
 		err = eldest.ErrNoLeader
 	}
 	if err != nil {
 		return eldest.Leader{}, failed("leader", election, err)
 	}
-	return *leader, nil
+	return oldest[0], nil
 }
 
 // Queue returns the candidates in their order, the leader first; an empty queue is no error. The
@@ -52,17 +42,11 @@ func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Lead
 // remaining TTL of each candidate's lease, with one request for each. It blocks until one of etcd's
 // members has responded, or ctx ends.
 func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election string) ([]Entry, error) {
-	if err := checkQuery(ctx, kv, election); err != nil {
-		return nil, failed("queue", election, err)
-	}
+	candidates, err := read(ctx, kv, election, 0)
 	var queue []Entry
-	err := asking(kv).Until(ctx, func(ctx context.Context) error {
-		queue = nil
-		return eachCandidate(ctx, kv, election, 0, func(c eldest.Candidate) bool {
-			queue = append(queue, Entry{Candidate: c, TTL: -1})
-			return true
-		})
-	})
+	for _, c := range candidates {
+		queue = append(queue, Entry{Candidate: c, TTL: -1})
+	}
 	for i := 0; err == nil && !absent.Client(leases) && i < len(queue); i++ {
 		err = asking(leases).Until(ctx, func(ctx context.Context) error {
 			left, err := leases.TimeToLive(ctx, clientv3.LeaseID(queue[i].Lease))
@@ -83,43 +67,31 @@ func asking(client any) retryrpc.Policy {
 	return retryrpc.Policy{Client: client, Timeout: DefaultTimeout, Backoff: retry.Default()}
 }
 
-// eachCandidate calls f for the candidates, oldest first, until f returns false. limit is how many
-// keys are read at first; 0: all. If none of those is a candidate's, the rest is read as well.
-func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit int64, f func(eldest.Candidate) bool) error {
+// read returns the candidates among the oldest keys of an election, oldest first. limit is how many
+// keys are read; 0: all. If none of them is a candidate's, all keys are read.
+func read(ctx context.Context, kv clientv3.KV, election string, limit int64) (candidates []eldest.Candidate, err error) {
+	switch {
+	case ctx == nil:
+		return nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	case absent.Client(kv):
+		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
+	}
+	if err := keys.Check(election); err != nil {
+		return nil, err
+	}
 	begin, end := keys.Range(election)
-	resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-	if err != nil {
+	more := false
+	err = asking(kv).Until(ctx, func(ctx context.Context) error {
+		resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		if err == nil {
+			candidates, _ = view.Queue(election, resp.Kvs)
+			more = resp.More
+		}
 		return err
+	})
+	if err == nil && len(candidates) == 0 && more {
+		return read(ctx, kv, election, 0)
 	}
-	called := false
-	for _, kv := range resp.Kvs {
-		if !view.Candidate(election, kv) {
-			continue
-		}
-		called = true
-		if !f(candidate(election, kv)) {
-			return nil
-		}
-	}
-	if !called && resp.More {
-		return eachCandidate(ctx, kv, election, 0, f)
-	}
-	return nil
-}
-
-// checkQuery returns an error for bad input of a single query before anything is sent.
-func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
-	if ctx == nil {
-		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
-	}
-	return checkTarget(kv, election)
-}
-
-// checkTarget returns an error if the election cannot be queried or observed with these arguments.
-func checkTarget(kv clientv3.KV, election string) error {
-	if absent.Client(kv) {
-		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
-	}
-	return keys.Check(election)
+	return candidates, err
 }
