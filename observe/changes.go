@@ -28,7 +28,7 @@ type Update struct {
 	Queue int
 	// Registered have come since the last Update; in the first one they are the whole queue.
 	Registered []eldest.Candidate
-	// Changed have another value; it is the new one.
+	// Changed were put again, as a rule with another value; it is the new one.
 	Changed []eldest.Candidate
 	// Left are no longer in the queue, as they were last reported. etcd does not say whether a key
 	// was deleted or its lease ended.

@@ -56,8 +56,9 @@ type Options struct {
 	// means doubling from 25 ms to 1 s with jitter. A pause is at least 5 ms, whatever the function
 	// returns.
 	Backoff func(attempt int) time.Duration
-	// Foreign, if set, is called for each change of a key in the election's range
-	// that is not a candidate's; in order, on a goroutine of its own.
+	// Foreign, if set, is called for each key in the election's range that is not a candidate's: when
+	// the range is read, and when such a key is put, but not when it is deleted. It is called in
+	// order, on a goroutine of its own.
 	Foreign func(key string)
 	// Hooks are called for events of the observer's watch. See Hooks for the calling rules.
 	Hooks Hooks

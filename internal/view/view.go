@@ -20,7 +20,7 @@ import (
 // revision.
 type View struct {
 	Election string
-	// Foreign, if set, is called for each change of a key that is not a candidate's.
+	// Foreign, if set, is called for each key that is not a candidate's, in a snapshot or put.
 	Foreign  func(key string)
 	Revision int64
 	Queue    []*mvccpb.KeyValue
