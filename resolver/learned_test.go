@@ -2,6 +2,7 @@ package resolver_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -226,5 +227,29 @@ func TestCertificateOfALearnedNode(t *testing.T) {
 	reaches(t, conn, second)
 	first.server.Stop()
 	second.knows(election, third, 2)
+	reaches(t, conn, third)
+}
+
+// A learned node is dialled as the leader is: with the address that it published, which need not be
+// one of DNS if the client has a dialer of its own.
+//
+// Fails if gRPC resolves the addresses of learned nodes.
+func TestLearnedNodeOfADialer(t *testing.T) {
+	t.Parallel()
+	election := etcdtest.Election(t)
+	first, second, third := newNode(t, "first"), newNode(t, "second"), newNode(t, "third")
+	first.knows(election, &node{id: "second", address: "second:1"}, 1)
+	second.knows(election, &node{id: "third", address: "third:1"}, 2)
+	addresses := map[string]string{"first:1": first.address, "second:1": second.address, "third:1": third.address}
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{Addresses: []string{"passthrough:///first:1"}}),
+		grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) {
+			address, ok := addresses[name]
+			if !ok {
+				return nil, fmt.Errorf("%q is no name of a node", name)
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}))
+	reaches(t, conn, second)
+	first.server.Stop()
 	reaches(t, conn, third)
 }
