@@ -120,3 +120,22 @@ func TestCredentialsWithAName(t *testing.T) {
 		})
 	}
 }
+
+// A node of the config that led is also queried with the name that its identity had: its address need
+// not be a name of its certificate.
+//
+// Fails if nodes of the config are only queried with the names of their addresses.
+func TestCertificateOfAConfiguredNode(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	election := etcdtest.Election(t)
+	first, second, third := newNode(t, "first", a.server("127.0.0.1")), newNode(t, "second", a.server("second.test")), newNode(t, "third", a.server("third.test"))
+	first.knows(election, second, 1)
+	second.knows(election, third, 2)
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{
+		ServerName: func(leader identity.Identity) string { return leader.NodeID + ".test" },
+	}, first, second), a.client())
+	reaches(t, conn, second)
+	first.server.Stop()
+	reaches(t, conn, third)
+}

@@ -12,8 +12,8 @@ const maxLearned = 8
 // known are the nodes that can be queried. Each round queries those of the config first, in turn,
 // and then those that led, the latest first: they may be gone for good.
 //
-// Invariant: learned has at most maxLearned nodes, each with an address, all different, and none of
-// them in the config.
+// Invariant: learned has at most maxLearned nodes, each with an address, all different. Those that are
+// also in the config have a name.
 type known struct {
 	configured []string
 	learned    []place // the latest last
@@ -42,9 +42,10 @@ func (k *known) next() place {
 // again begins a new round.
 func (k *known) again() { k.tried = 0 }
 
-// learn adds a node that leads, or makes it the latest one.
+// learn adds a node that leads, or makes it the latest one. A node of the config is queried anyway,
+// but not with the name that it has as the leader.
 func (k *known) learn(leader place) {
-	if leader.address == "" || slices.Contains(k.configured, leader.address) {
+	if leader.address == "" || leader.serverName == "" && slices.Contains(k.configured, leader.address) {
 		return
 	}
 	k.learned = append(slices.DeleteFunc(k.learned, func(p place) bool { return p.address == leader.address }), leader)

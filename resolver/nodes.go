@@ -29,7 +29,7 @@ type NodesConfig struct {
 	// Addresses are those of nodes of the service, in the format of grpc.NewClient. They need not
 	// be all nodes, and some may be down. One node is queried at a time, beginning with a random
 	// one. The last eight other nodes that were reported as leaders are queried as well, after
-	// these.
+	// these. With ServerName that includes nodes of Addresses, which then have that name.
 	Addresses []string
 	// Endpoints has, by node ID, the address to dial in place of the one that the node publishes,
 	// or does not publish: for clients behind a NAT or a forwarded port. Other nodes are dialled at
