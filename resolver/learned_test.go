@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
 	grpcresolver "google.golang.org/grpc/resolver"
@@ -252,4 +253,22 @@ func TestLearnedNodeOfADialer(t *testing.T) {
 	reaches(t, conn, second)
 	first.server.Stop()
 	reaches(t, conn, third)
+}
+
+// A connection that was idle knows the nodes that it had learned: gRPC has closed its resolver, and
+// builds another one for the next call.
+//
+// Fails if each resolver begins with the config alone.
+func TestIdleConnection(t *testing.T) {
+	t.Parallel()
+	election := etcdtest.Election(t)
+	first, second := newNode(t, "first"), newNode(t, "second")
+	first.knows(election, second, 1)
+	second.knows(election, second, 1)
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{}, first), grpc.WithIdleTimeout(50*time.Millisecond))
+	reaches(t, conn, second)
+	first.server.Stop()
+	etcdtest.Eventually(t, func() bool { return conn.GetState() == connectivity.Idle }, "the connection is idle")
+	etcdtest.Eventually(t, func() bool { return second.asking.Load() == 0 }, "no node is queried")
+	reaches(t, conn, second)
 }

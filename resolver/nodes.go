@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,9 +74,11 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	cfg.Backoff = retry.Or(cfg.Backoff, retry.Default())
+	var elections sync.Map // by name, the nodes that led: *learned
 	return builder(func(to publisher, opts grpcresolver.BuildOptions) func(context.Context) {
 		to.serverName, to.endpoints = cfg.ServerName, cfg.Endpoints
-		n := &nodesSource{cfg: cfg, known: newKnown(cfg.Addresses), to: to}
+		led, _ := elections.LoadOrStore(to.election, new(learned))
+		n := &nodesSource{cfg: cfg, known: newKnown(cfg.Addresses, led.(*learned)), to: to}
 		n.dialling = []grpc.DialOption{
 			// gRPC pings no more often than every ten seconds.
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
