@@ -1,6 +1,7 @@
 package resolver_test
 
 import (
+	"crypto/tls"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,4 +89,53 @@ func TestNodesDialOptions(t *testing.T) {
 	asked.knows(election, leader, 1)
 	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{DialOptions: []grpc.DialOption{a.client()}}, asked))
 	reaches(t, conn, leader)
+}
+
+// Credentials may have a name of their own. Queries use it, also with a ServerName, and for learned
+// nodes.
+//
+// Fails if gRPC refuses the connection because it has two names.
+func TestCredentialsWithAName(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	start := func(id string) *node { return newNode(t, id, a.server("shared.test", id+".test")) }
+	shared := grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: a.Client().RootCAs, ServerName: "shared.test", MinVersion: tls.VersionTLS13}))
+	for name, tc := range map[string]struct {
+		client  grpc.DialOption
+		options []grpc.DialOption
+	}{
+		"the client's": {client: shared}, "of the queries": {a.client(), []grpc.DialOption{shared}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			election := etcdtest.Election(t)
+			first, second, third := start("first"), start("second"), start("third")
+			first.knows(election, second, 1)
+			second.knows(election, third, 2)
+			conn := dial(t, election, fromNodes(t, resolver.NodesConfig{
+				DialOptions: tc.options, ServerName: func(leader identity.Identity) string { return leader.NodeID + ".test" },
+			}, first), tc.client)
+			reaches(t, conn, second)
+			first.server.Stop()
+			reaches(t, conn, third)
+		})
+	}
+}
+
+// A node of the config that led is also queried with the name that its identity had: its address need
+// not be a name of its certificate.
+//
+// Fails if nodes of the config are only queried with the names of their addresses.
+func TestCertificateOfAConfiguredNode(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	election := etcdtest.Election(t)
+	first, second, third := newNode(t, "first", a.server("127.0.0.1")), newNode(t, "second", a.server("second.test")), newNode(t, "third", a.server("third.test"))
+	first.knows(election, second, 1)
+	second.knows(election, third, 2)
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{
+		ServerName: func(leader identity.Identity) string { return leader.NodeID + ".test" },
+	}, first, second), a.client())
+	reaches(t, conn, second)
+	first.server.Stop()
+	reaches(t, conn, third)
 }

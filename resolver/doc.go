@@ -16,8 +16,9 @@
 // The list grows: the last eight leaders that were reported are queried as well, after the nodes of
 // the config. So a connection follows the leader when all the nodes of its config have been
 // replaced. Nodes that have not led since the connection was made are not learned: if the config
-// has one node, and that one is the first leader and crashes, the client waits until it is back. A
-// new connection begins with the config.
+// has one node, and that one is the first leader and crashes, the client waits until it is back.
+// All connections of one builder to an election share what they have learned, also those that were
+// idle. A new builder begins with the config.
 //
 //	builder, err := resolver.FromNodes(resolver.NodesConfig{Addresses: nodes})
 //	...
@@ -37,6 +38,10 @@
 // whatever order the nodes are queried. After etcd was restored from a backup, tokens are lower
 // than before, and a client needs a new connection.
 //
+// A connection without calls becomes idle, after 30 minutes unless grpc.WithIdleTimeout sets another
+// time. At the next call it begins anew: it has no address until the leader is reported, and
+// accepts any token.
+//
 // With each tenure a new connection is made, and gRPC closes the old one gracefully: calls that are
 // in flight on it may finish. This holds for the same address, too: a node that came back and leads
 // again is connected to at once, whatever the back-off was before. If a leader is partitioned from
@@ -48,7 +53,9 @@
 // By default the nodes' certificates must be valid for the name in the target, which is the
 // election's, or for that of grpc.WithAuthority: one name that all nodes share and that the client
 // has beforehand. With ServerName in either config each node has a name of its own. That name then
-// comes from etcd, or from a node, and is only as trustworthy as its source.
+// comes from etcd, or from a node, and is only as trustworthy as its source. A client that uses an
+// HTTP proxy (HTTPS_PROXY) needs grpc.WithNoProxy for that: through a proxy gRPC verifies the name
+// in the target.
 //
 // # What it costs
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -75,7 +76,7 @@ func (e *etcdSource) run(ctx context.Context) {
 			return
 		}
 		e.to.unknown(err)
-		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx() != nil && client.Ctx().Err() != nil {
+		if rpcerr.Closed(e.cfg.KV) {
 			return // further attempts are useless
 		}
 		if learned {

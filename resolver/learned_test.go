@@ -2,6 +2,7 @@ package resolver_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
 	grpcresolver "google.golang.org/grpc/resolver"
@@ -227,4 +229,46 @@ func TestCertificateOfALearnedNode(t *testing.T) {
 	first.server.Stop()
 	second.knows(election, third, 2)
 	reaches(t, conn, third)
+}
+
+// A learned node is dialled as the leader is: with the address that it published, which need not be
+// one of DNS if the client has a dialer of its own.
+//
+// Fails if gRPC resolves the addresses of learned nodes.
+func TestLearnedNodeOfADialer(t *testing.T) {
+	t.Parallel()
+	election := etcdtest.Election(t)
+	first, second, third := newNode(t, "first"), newNode(t, "second"), newNode(t, "third")
+	first.knows(election, &node{id: "second", address: "second:1"}, 1)
+	second.knows(election, &node{id: "third", address: "third:1"}, 2)
+	addresses := map[string]string{"first:1": first.address, "second:1": second.address, "third:1": third.address}
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{Addresses: []string{"passthrough:///first:1"}}),
+		grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) {
+			address, ok := addresses[name]
+			if !ok {
+				return nil, fmt.Errorf("%q is no name of a node", name)
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}))
+	reaches(t, conn, second)
+	first.server.Stop()
+	reaches(t, conn, third)
+}
+
+// A connection that was idle knows the nodes that it had learned: gRPC has closed its resolver, and
+// builds another one for the next call.
+//
+// Fails if each resolver begins with the config alone.
+func TestIdleConnection(t *testing.T) {
+	t.Parallel()
+	election := etcdtest.Election(t)
+	first, second := newNode(t, "first"), newNode(t, "second")
+	first.knows(election, second, 1)
+	second.knows(election, second, 1)
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{}, first), grpc.WithIdleTimeout(50*time.Millisecond))
+	reaches(t, conn, second)
+	first.server.Stop()
+	etcdtest.Eventually(t, func() bool { return conn.GetState() == connectivity.Idle }, "the connection is idle")
+	etcdtest.Eventually(t, func() bool { return second.asking.Load() == 0 }, "no node is queried")
+	reaches(t, conn, second)
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 	grpcresolver "google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/curatorpb"
@@ -27,7 +30,7 @@ type NodesConfig struct {
 	// Addresses are those of nodes of the service, in the format of grpc.NewClient. They need not
 	// be all nodes, and some may be down. One node is queried at a time, beginning with a random
 	// one. The last eight other nodes that were reported as leaders are queried as well, after
-	// these.
+	// these. With ServerName that includes nodes of Addresses, which then have that name.
 	Addresses []string
 	// Endpoints has, by node ID, the address to dial in place of the one that the node publishes,
 	// or does not publish: for clients behind a NAT or a forwarded port. Other nodes are dialled at
@@ -37,8 +40,8 @@ type NodesConfig struct {
 	// options with which the client dials the leader: credentials, dialer, and the name that
 	// certificates must be valid for. Without ServerName that name is the target's. With it, it is
 	// each address's own, and for a node that led the one that ServerName returned for it, unless
-	// one is set here. In both cases a keepalive, which can be overridden here, detects within 13 s
-	// that a node does not respond.
+	// one is set here, or the credentials have one. In both cases a keepalive, which can be
+	// overridden here, detects within 13 s that a node does not respond.
 	DialOptions []grpc.DialOption
 	// ServerName, if set, returns the name that the leader's certificate must be valid for. nil
 	// means the name in the target. It must be quick.
@@ -71,9 +74,11 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	cfg.Backoff = retry.Or(cfg.Backoff, retry.Default())
+	var elections sync.Map // by name, the nodes that led: *learned
 	return builder(func(to publisher, opts grpcresolver.BuildOptions) func(context.Context) {
 		to.serverName, to.endpoints = cfg.ServerName, cfg.Endpoints
-		n := &nodesSource{cfg: cfg, known: newKnown(cfg.Addresses), to: to}
+		led, _ := elections.LoadOrStore(to.election, new(learned))
+		n := &nodesSource{cfg: cfg, known: newKnown(cfg.Addresses, led.(*learned)), to: to}
 		n.dialling = []grpc.DialOption{
 			// gRPC pings no more often than every ten seconds.
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -137,14 +142,36 @@ func (n *nodesSource) run(ctx context.Context) {
 	}
 }
 
+// dial makes a connection to a node. gRPC resolves the address of a node of the config. One that led
+// is dialled as the client dials the leader: the dialer receives the published address itself.
+func (n *nodesSource) dial(node place) (*grpc.ClientConn, error) {
+	if node.token == 0 { // it has not led
+		return grpc.NewClient(node.address, n.dialling...)
+	}
+	b := manual.NewBuilderWithScheme("leader")
+	b.InitialState(grpcresolver.State{Addresses: []grpcresolver.Address{{Addr: node.address}}})
+	only := grpc.WithResolvers(b)
+	if node.serverName != "" {
+		only = grpc.WithResolvers(named{b, node.serverName})
+	}
+	return grpc.NewClient("leader:///"+url.PathEscape(node.address), append([]grpc.DialOption{only}, n.dialling...)...)
+}
+
+// named is a resolver with the name that certificates must be valid for, unless the credentials or
+// grpc.WithAuthority have another one. If that name was passed as grpc.WithAuthority, gRPC would
+// refuse credentials with another one.
+type named struct {
+	grpcresolver.Builder
+	name string
+}
+
+// OverrideAuthority returns the name.
+func (n named) OverrideAuthority(grpcresolver.Target) string { return n.name }
+
 // ask publishes what one node reports until its stream ends, or until it has reported no leader for
 // the timeout; so the error is never nil. learned is true if the node has reported a leader.
 func (n *nodesSource) ask(ctx context.Context, node place) (learned bool, err error) {
-	dialling := n.dialling
-	if node.serverName != "" {
-		dialling = append([]grpc.DialOption{grpc.WithAuthority(node.serverName)}, dialling...)
-	}
-	conn, err := grpc.NewClient(node.address, dialling...)
+	conn, err := n.dial(node)
 	if err != nil {
 		return false, err
 	}

@@ -1,7 +1,6 @@
 package resolver
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -21,20 +20,16 @@ func Target(election string) string { return Scheme + ":///" + url.PathEscape(el
 // electionOf parses a target. The error is an *eldest.OpError that wraps eldest.ErrInvalid.
 func electionOf(target grpcresolver.Target) (string, error) {
 	u := target.URL
-	name, rooted := strings.CutPrefix(u.EscapedPath(), "/")
+	election, rooted := strings.CutPrefix(u.Path, "/")
 	switch {
 	case u.Scheme != Scheme:
-		return "", bad(target, "its scheme is not "+Scheme)
+		return "", bad(u, "its scheme is not "+Scheme)
 	case u.Host != "" || u.User != nil:
-		return "", bad(target, "it has a host, but the resolver's config determines how the leader is found")
-	case u.Opaque != "" || !rooted:
-		return "", bad(target, "the election must follow three slashes")
+		return "", bad(u, "it has a host, but the resolver's config determines how the leader is found")
+	case !rooted:
+		return "", bad(u, "the election must follow three slashes")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", bad(target, "'?' and '#' in an election's name are escaped; see Target")
-	}
-	election, err := url.PathUnescape(name)
-	if err != nil {
-		return "", bad(target, err.Error())
+		return "", bad(u, "'?' and '#' in an election's name are escaped; see Target")
 	}
 	if err := (observe.Config{Election: election}).Check(); err != nil {
 		return "", &eldest.OpError{Op: "resolve", Election: election, Err: err}
@@ -42,6 +37,6 @@ func electionOf(target grpcresolver.Target) (string, error) {
 	return election, nil
 }
 
-func bad(target grpcresolver.Target, why string) error {
-	return &eldest.OpError{Op: "resolve", Err: fmt.Errorf("%w: the target %q is not %s:///<election>: %s", eldest.ErrInvalid, target.URL.String(), Scheme, why)}
+func bad(target url.URL, why string) error {
+	return invalid("the target %q is not %s:///<election>: %s", target.String(), Scheme, why)
 }
