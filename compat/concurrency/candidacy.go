@@ -61,9 +61,13 @@ func newCandidacy(g *group, election, key string) *candidacy {
 	return c
 }
 
-// take gets the state machine of the key. The caller holds the mutex.
-func (c *candidacy) take() (err error) {
-	c.machine, err = c.group.loop.Take(c.name, &c.user)
+// take gets the state machine of the key. After an error calls that wait keep theirs. The caller
+// holds the mutex.
+func (c *candidacy) take() error {
+	machine, err := c.group.loop.Take(c.name, &c.user)
+	if err == nil {
+		c.machine = machine
+	}
 	return err
 }
 

@@ -109,7 +109,7 @@ func (g *group) leave() {
 // TTL to complete. It does not block.
 func (g *group) quiet() {
 	s := g.session
-	s.tasks.Go(func() {
+	go func() {
 		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
 		defer cancel()
 		for _, m := range g.machines() {
@@ -124,5 +124,5 @@ func (g *group) quiet() {
 		if over {
 			g.end(errReleased)
 		}
-	})
+	}()
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -129,6 +130,54 @@ func TestConcurrentSafe(t *testing.T) {
 	require.NoError(t, e.Campaign(ctx, "after all"))
 	require.NoError(t, m.Lock(ctx))
 	require.NoError(t, s.Close())
+}
+
+// A session is closed while calls wait, and while others begin. All of them end, and each later call
+// learns that the lease does not exist.
+//
+// The test fails, under the race detector or with a panic, if Close waits for goroutines that calls
+// may start meanwhile.
+func TestCloseWhileCallsWaitAndBegin(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	ctx := etcdtest.Context(t)
+	require.NoError(t, concurrency.NewElection(session(t, cli), t.Name()).Campaign(ctx, "v"))
+	for range 50 {
+		s, err := concurrency.NewSession(cli)
+		require.NoError(t, err)
+		var calls sync.WaitGroup
+		for i := range 8 {
+			call := concurrency.NewMutex(s, t.Name()).Lock
+			if i%2 == 0 {
+				call = func(ctx context.Context) error { return concurrency.NewElection(s, t.Name()).Campaign(ctx, "w") }
+			}
+			calls.Go(func() {
+				for !errors.Is(call(ctx), rpctypes.ErrLeaseNotFound) {
+					assertTrue(t, ctx.Err() == nil, "the calls do not end")
+				}
+			})
+		}
+		etcdtest.Eventually(t, func() bool { return revision(t, cli, keyOf(s, t.Name())) > 0 }, "nothing waits")
+		require.NoError(t, s.Close())
+		calls.Wait()
+	}
+}
+
+// A call begins at the moment at which the session ends, while another call registers the same key.
+// Both end.
+//
+// The test fails, with a panic, if the call that begins takes the state machine from the other one.
+func TestCallAtTheEndOfTheSession(t *testing.T) {
+	t.Parallel()
+	s, kv, _ := lateSession(t, 0)
+	e := concurrency.NewElection(s, t.Name())
+	first := etcdtest.Go(func() error { return e.Campaign(etcdtest.Context(t), "v") })
+	etcdtest.Take(t, kv.held, "the registration")
+	concurrency.Ending(s, func() {
+		require.ErrorIs(t, e.Campaign(etcdtest.Context(t), "w"), concurrency.ErrElectionNotLeader)
+	})
+	require.ErrorIs(t, etcdtest.Take(t, first, "the end of the campaign"), concurrency.ErrElectionNotLeader)
+	kv.arrives(t, nil)
 }
 
 // The context of a session has the reason of its end, and Done is closed by then.

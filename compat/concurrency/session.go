@@ -44,8 +44,7 @@ type Session struct {
 	released bool
 	// failed is the reason why the session was lost; nil before, and if it was released.
 	failed error
-	group  *group         // the candidates; nil while there are none
-	tasks  sync.WaitGroup // the goroutines that end groups
+	group  *group // the candidates; nil while there are none
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
@@ -257,7 +256,6 @@ func (s *Session) Close() error {
 		g.end(errReleased)
 		_ = g.loop.Wait(context.Background())
 	}
-	s.tasks.Wait()
 	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
 	defer cancel()
 	again, refused := false, true
