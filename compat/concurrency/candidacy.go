@@ -38,8 +38,10 @@ type candidacy struct {
 	// lead with the key's present create revision, led the elections among them: the session ends
 	// when the key of one is deleted by others.
 	calls, held, led int
-	// value is the value with which the key was registered, registered etcd's response to that.
+	// value is the value with which the key was registered, with the token entered; registered is
+	// etcd's response to that.
 	value      string
+	entered    eldest.Token
 	registered *pb.ResponseHeader
 	// ends counts the candidacies that have ended; cause is why the last one ended. over is the
 	// newest token that has ended.
@@ -87,7 +89,7 @@ func (c *candidacy) tell(s loop.Step) {
 		c.held, c.led, c.over = 0, 0, s.Effects.Ended
 	}
 	if s.Effects.Registered > 0 && s.Place != nil {
-		c.value, c.registered = string(s.Place.Value), c.kv.last()
+		c.value, c.entered, c.registered = string(s.Place.Value), s.Effects.Registered, c.kv.last()
 	}
 	if !s.After.Exists() && s.After.Want == core.Nothing && (s.Before.Exists() || s.Before.Want != core.Nothing) {
 		c.ends++
@@ -107,8 +109,9 @@ func (c *candidacy) settle(s *core.Candidate) {
 // handle is an election or a mutex. Its methods are called with the mutex.
 type handle interface {
 	// stands is called when the key exists, while a call campaigns; wins when the candidate leads.
+	// header is that of the response with which the call has registered, or joined the candidacy.
 	stands(c *candidacy, token eldest.Token)
-	wins(c *candidacy, token eldest.Token)
+	wins(c *candidacy, token eldest.Token, header *pb.ResponseHeader)
 }
 
 // win campaigns until the session's candidate in the election leads. If value is not nil, the key
@@ -207,11 +210,12 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 	if err == nil && !c.with(token) {
 		return true, nil // another call has started a new candidacy
 	}
+	header := c.registered
 	if err == nil {
 		h.stands(c, token)
-		if !began || value != nil && c.value != *value {
+		if !began || c.entered != token || value != nil && c.value != *value {
 			all.Unlock()
-			err = c.join(ctx, token, value)
+			header, err = c.join(ctx, token, value)
 			all.Lock()
 		}
 	}
@@ -229,7 +233,7 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 		// etcd has confirmed that it leads; whether its lease is still valid is a separate
 		// question.
 		if err = c.group.session.lost(); err == nil {
-			h.wins(c, c.state().Token)
+			h.wins(c, c.state().Token, header)
 		}
 	}
 	return false, err
@@ -239,18 +243,17 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 var errStale = errors.New("the key was deleted")
 
 // join uses a candidacy that another call began, or a key that existed before: it checks whether
-// the key still exists, and replaces its value.
-func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string) error {
+// the key still exists, and replaces its value. It returns the header of etcd's last response.
+func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string) (header *pb.ResponseHeader, err error) {
 	s, key := c.group.session, c.name.Key
 	live, end := c.group.during(ctx)
 	defer end()
 	var found *mvccpb.KeyValue
-	var at int64
 	asking := policy(s.client)
-	err := asking.Until(live, func(once context.Context) error {
+	err = asking.Until(live, func(once context.Context) error {
 		resp, err := s.client.Txn(once).If(clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))).Then(clientv3.OpGet(key)).Commit()
 		if err == nil {
-			at = resp.Header.Revision
+			header = resp.Header
 		}
 		if err == nil && resp.Succeeded {
 			found = resp.Responses[0].GetResponseRange().Kvs[0]
@@ -261,25 +264,28 @@ func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string)
 		seen := found.ModRevision
 		err = asking.Until(live, func(once context.Context) error {
 			answer, err := put(once, s.client, key, token, s.id, *value, seen)
+			if answer != nil {
+				header = answer
+			}
 			switch {
 			case errors.Is(err, errSuperseded): // by an earlier attempt of this call, or by a write that may count as later
 				return nil
 			case errors.Is(err, eldest.ErrDeposed):
-				found, at = nil, answer.Revision
+				found = nil
 				return nil
 			}
 			return err
 		})
 	}
 	if err != nil || found != nil {
-		return err
+		return header, err
 	}
 	c.group.loop.Lock()
 	defer c.group.loop.Unlock()
-	if c.deposed(token, at) {
-		return eldest.ErrDeposed
+	if c.deposed(token, header.Revision) {
+		return nil, eldest.ErrDeposed
 	}
-	return errStale
+	return nil, errStale
 }
 
 // deposed records that a key with this token did not exist at a revision, and reports whether the

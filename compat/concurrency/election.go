@@ -106,14 +106,14 @@ func (e *Election) stands(c *candidacy, token eldest.Token) {
 }
 
 // wins implements handle.
-func (e *Election) wins(c *candidacy, token eldest.Token) {
+func (e *Election) wins(c *candidacy, token eldest.Token, header *pb.ResponseHeader) {
 	e.stands(c, token)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.won || c.led == 0 {
 		c.hold(true)
 	}
-	e.won, e.key, e.rev, e.hdr = true, e.own, int64(token), c.registered
+	e.won, e.key, e.rev, e.hdr = true, e.own, int64(token), header
 }
 
 // drop clears the key. The caller holds mu.

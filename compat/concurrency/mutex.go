@@ -87,7 +87,7 @@ func (m *Mutex) acquire(ctx context.Context, want core.Want) error {
 func (m *Mutex) stands(*candidacy, eldest.Token) {}
 
 // wins implements handle.
-func (m *Mutex) wins(c *candidacy, token eldest.Token) {
+func (m *Mutex) wins(c *candidacy, token eldest.Token, _ *pb.ResponseHeader) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.token != token || c.held == 0 {
