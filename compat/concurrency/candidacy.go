@@ -314,7 +314,7 @@ func (c *candidacy) hold(leads bool) {
 // If the session ends meanwhile, so do its candidates; those of the next group, which is the last one,
 // delete what is left. It blocks for at most the session's TTL, or until ctx ends.
 func (s *Session) resign(ctx context.Context, election, key string, token eldest.Token, leads bool) (*pb.ResponseHeader, error) {
-	limited, cancel := context.WithTimeout(ctx, time.Duration(s.opts.ttl)*time.Second)
+	limited, cancel := context.WithTimeout(ctx, s.ttl())
 	defer cancel()
 	for {
 		c, done := s.candidacy(election, key)

@@ -2,7 +2,6 @@ package concurrency
 
 import (
 	"context"
-	"time"
 
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
@@ -110,7 +109,7 @@ func (g *group) leave() {
 func (g *group) quiet() {
 	s := g.session
 	go func() {
-		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
+		ctx, cancel := context.WithTimeout(life(s.client), s.ttl())
 		defer cancel()
 		for _, m := range g.machines() {
 			_ = m.Await(ctx, func() bool { return m.State().Phase != core.Leaving && m.State().Phase != core.Entering })

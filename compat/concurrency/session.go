@@ -205,6 +205,14 @@ func (s *Session) isReleased() bool {
 	return s.released
 }
 
+// ttl returns the TTL that etcd has granted; if the lease was not available, that of WithTTL.
+func (s *Session) ttl() time.Duration {
+	if s.lease == nil {
+		return time.Duration(s.opts.ttl) * time.Second
+	}
+	return s.lease.TTL()
+}
+
 // newSource returns the source of the session's watches.
 func (s *Session) newSource() *watch.Source {
 	recheck := 5 * time.Second
@@ -256,7 +264,7 @@ func (s *Session) Close() error {
 		g.end(errReleased)
 		_ = g.loop.Wait(context.Background())
 	}
-	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
+	ctx, cancel := context.WithTimeout(s.opts.ctx, s.ttl())
 	defer cancel()
 	again, refused := false, true
 	past.Revoking(int64(s.id)) // until etcd has responded, no session of this process resumes the lease
