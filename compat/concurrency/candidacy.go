@@ -160,7 +160,11 @@ func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h ha
 	}
 	all.Lock()
 	c.calls--
-	if err == nil || c.machine == nil || c.calls > 0 || c.held > 0 || c.state().Phase == core.Lost {
+	if err == nil || c.machine == nil || c.state().Phase == core.Lost {
+		all.Unlock()
+		return err
+	}
+	if wanted := c.state().Want != core.Nothing; wanted && (c.calls > 0 || c.held > 0) {
 		all.Unlock()
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,6 +131,62 @@ func TestConcurrentSafe(t *testing.T) {
 	require.NoError(t, e.Campaign(ctx, "after all"))
 	require.NoError(t, m.Lock(ctx))
 	require.NoError(t, s.Close())
+}
+
+// Two campaigns of a session wait, and etcd refuses what they need next. Their key is deleted, and both
+// wait for that before they return the refusal.
+//
+// The test fails if only the last one to return waits.
+func TestRefusedTogether(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	ctx := etcdtest.Context(t)
+	elder := concurrency.NewElection(session(t, c.Client(t)), t.Name())
+	require.NoError(t, elder.Campaign(ctx, "elder"))
+	var refuse, deleted atomic.Bool
+	var joined atomic.Int64
+	returned := make(chan error, 2)
+	cli := c.Client(t)
+	cli.KV = etcdtest.WithTxns(cli.KV, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		switch {
+		case len(txn.Then) == 1 && txn.Then[0].IsDelete():
+			select {
+			case err := <-returned: // too early
+				returned <- err
+			case <-time.After(200 * time.Millisecond):
+				deleted.Store(true)
+			}
+		default:
+			defer joined.Add(1)
+		}
+		return txn.Commit(txn.Context)
+	})
+	cli.KV = refusedReads{cli.KV, &refuse}
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	campaign := func() { returned <- e.Campaign(ctx, "v") }
+	go campaign()
+	etcdtest.Eventually(t, func() bool { return revision(t, c.Client(t), keyOf(s, t.Name())) > 0 }, "it does not wait")
+	go campaign()
+	etcdtest.Eventually(t, func() bool { return joined.Load() == 2 }, "the other one does not wait")
+	refuse.Store(true)
+	require.NoError(t, elder.Resign(ctx))
+	require.Equal(t, rpctypes.ErrPermissionDenied, etcdtest.Take(t, returned, "the refusal"))
+	require.True(t, deleted.Load(), "a campaign has returned, and its key is not deleted")
+	require.Equal(t, rpctypes.ErrPermissionDenied, etcdtest.Take(t, returned, "the refusal"))
+}
+
+// refusedReads refuses reads once refuse is set.
+type refusedReads struct {
+	clientv3.KV
+	refuse *atomic.Bool
+}
+
+func (kv refusedReads) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if kv.refuse.Load() {
+		return clientv3.OpResponse{}, rpctypes.ErrPermissionDenied
+	}
+	return kv.KV.Do(ctx, op)
 }
 
 // A session is closed while calls wait, and while others begin. All of them end, and each later call
