@@ -206,8 +206,9 @@ func (e *Election) Leader(ctx context.Context) (*clientv3.GetResponse, error) {
 	return resp, nil
 }
 
-// Key returns the leader's key while this election leads, as far as it has been notified; empty
-// otherwise.
+// Key returns the leader's key, from the win until Resign, until Proclaim has reported the loss, or
+// until a later campaign has registered another life of the key; empty otherwise. It says nothing
+// about the session, which may have ended: see Session.Done.
 func (e *Election) Key() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

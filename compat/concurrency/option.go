@@ -34,8 +34,9 @@ func WithTTL(ttl int) SessionOption {
 
 // WithLease makes the session renew an existing lease instead of a new one, for example after a
 // restart of the process. NewSession then renews it once before it returns; if the lease has
-// expired, or is not confirmed within 5 s, NewSession returns a session that is done already. 0
-// means a new lease; a negative ID counts as an expired lease, without a request.
+// expired, or is not confirmed within 5 s or before the session's context ends, NewSession returns a
+// session that is done already. 0 means a new lease; a negative ID counts as an expired lease, without
+// a request.
 func WithLease(leaseID clientv3.LeaseID) SessionOption {
 	return func(o *sessionOptions, _ *zap.Logger) { o.leaseID = leaseID }
 }

@@ -51,8 +51,8 @@ var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has e
 
 // NewSession grants a lease, or resumes one (WithLease), and keeps it alive. It blocks until etcd
 // has responded, or until the context of WithContext or that of the client ends, and then returns
-// the context's error; if etcd refuses, it returns etcd's error. If the client was assembled
-// without a Cluster, no majority confirms the renewals (lease.Unconfirmed).
+// the context's error (but see WithLease); if etcd refuses, it returns etcd's error. If the client
+// was assembled without a Cluster, no majority confirms the renewals (lease.Unconfirmed).
 func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error) {
 	if client == nil {
 		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
