@@ -155,14 +155,13 @@ func (s *Session) release() {
 	if s.lease == nil {
 		return
 	}
-	err := s.lost()
-	lost := err != nil
+	_ = s.lost() // reads the clock
 	s.mu.Lock()
+	err, g := s.failed, s.group
+	lost := err != nil
 	if !lost {
-		err = errReleased
-		s.released = s.failed == nil
+		s.released, err = true, errReleased
 	}
-	g := s.group
 	s.mu.Unlock()
 	s.cancel(err)
 	s.lease.Abandon()
