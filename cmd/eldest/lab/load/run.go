@@ -186,11 +186,12 @@ func (r *run) load(s *Summary, progress func(string)) {
 	every(r.scale.CallEvery, r.burst)
 	r.compact()
 	every(r.scale.KillEvery, func() {
-		r.compact()
+		// At once, while a burst is answered: a compaction would be answered after it.
 		killed := r.book.counted("members killed")
 		if killed == r.book.counted("members that came back") { // a second one would end the majority
 			r.kill(ctx, r.Member(int(killed)%r.Size()))
 		}
+		r.compact()
 	})
 	r.inspect(s, begun, progress)
 	s.Lasted, s.Missed = since(begun), r.scale.missed(r.book)
