@@ -25,9 +25,9 @@
 //   - Every call ends with a code that package curator documents.
 //   - Every observer is notified of each leader, or of a newer one, and never of an older one.
 //   - No call is stuck: every call into the library returns in time (Scale.patience).
-//   - Memory is flat: for the heap, the resident memory, and the number of goroutines the median of the
-//     last third of the run is at most 5 % above that of the second (meter.go). A run of less than five
-//     minutes is too short to judge that.
+//   - Memory is flat: for the heap, the resident memory, and the number of goroutines the lower quartile
+//     of the last third of the run is at most 5 % above that of the second (meter.go). A run of less than
+//     five minutes is too short to judge that.
 //   - When all have left, no lease, key or goroutine is left.
 //
 // Errors that reach a caller unexpectedly are no violation. They are counted by kind.

@@ -211,6 +211,7 @@ func TestGrowthIsJudged(t *testing.T) {
 	require.False(t, flat(series(60, func(i int) int64 { return 1000 + int64(i%7)*10 }), heap).Grew(), "noise")
 	require.False(t, flat(series(60, func(i int) int64 { return int64(min(1000, 500+100*i)) }), heap).Grew(), "warming up")
 	require.False(t, flat(series(60, func(i int) int64 { return 1000 + int64(i%10/9)*9000 }), heap).Grew(), "peaks")
+	require.False(t, flat(series(60, func(i int) int64 { return 1000 + int64(i/40*(i%3))*500 }), heap).Grew(), "two of three samples in calls")
 	grown := flat(series(60, func(i int) int64 { return 1000 + 4*int64(i) }), heap)
 	require.True(t, grown.Grew(), "a slow leak: %+v", grown)
 	require.False(t, flat(series(30, func(i int) int64 { return int64(i) }), heap).Judged, "too short")

@@ -61,7 +61,8 @@ func loadAverage() string {
 	return first
 }
 
-// Flat compares the medians of the second and of the last third, to find growth.
+// Flat compares the lower quartiles of the second and of the last third, to find growth: calls in progress
+// when a sample is taken raise the upper ones, and a leak raises all.
 type Flat struct {
 	Second int64   `json:"second_third"`
 	Last   int64   `json:"last_third"`
@@ -85,15 +86,15 @@ func flat(samples []Sample, of func(Sample) int64) (f Flat) {
 	if third == 0 {
 		return f
 	}
-	median := func(some []Sample) int64 {
+	quartile := func(some []Sample) int64 {
 		values := make([]int64, len(some))
 		for i, s := range some {
 			values[i] = of(s)
 		}
 		slices.Sort(values)
-		return values[len(values)/2]
+		return values[len(values)/4]
 	}
-	f.Second, f.Last = median(samples[third:2*third]), median(samples[2*third:])
+	f.Second, f.Last = quartile(samples[third:2*third]), quartile(samples[2*third:])
 	if f.Second > 0 {
 		f.Change = float64(f.Last)/float64(f.Second) - 1
 		f.Judged = third >= fewest
