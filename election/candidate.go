@@ -65,12 +65,12 @@ func New(cfg Config) (*Candidate, error) {
 	}
 	if cfg.Hooks.Interrupted != nil {
 		c.user.Source.Interrupted = func(key string, reason error) {
-			call(c, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
+			serial.Call(&c.hooks, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
 		}
 	}
 	if cfg.Hooks.Evicted != nil {
 		c.user.Evicted = func(s loop.Silence) {
-			call(c, cfg.Hooks.Evicted, EvictedEvent{Election: cfg.Election, Key: c.key, Evicted: c.candidate(s.Elder), Silence: s.For, At: time.Now()})
+			serial.Call(&c.hooks, cfg.Hooks.Evicted, EvictedEvent{Election: cfg.Election, Key: c.key, Evicted: c.candidate(s.Elder), Silence: s.For, At: time.Now()})
 		}
 	}
 	c.user.Source.Failed = c.retrying("watch")

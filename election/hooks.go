@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // Hooks are called for the events of a candidate. Each may be nil. They are called one at a time,
@@ -155,15 +156,8 @@ func (c *Candidate) retrying(op string) func(attempt int, err error, pause time.
 		return nil
 	}
 	return func(attempt int, err error, pause time.Duration) {
-		call(c, c.cfg.Hooks.Retrying, RetryingEvent{
+		serial.Call(&c.hooks, c.cfg.Hooks.Retrying, RetryingEvent{
 			Election: c.cfg.Election, Key: c.key, Op: op, Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
 		})
-	}
-}
-
-// call queues a call of a hook, if there is one.
-func call[E any](c *Candidate, hook func(E), event E) {
-	if hook != nil {
-		c.hooks.Do(func() { hook(event) })
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
+	"github.com/eldest-io/eldest/internal/serial"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -36,7 +37,7 @@ func (c *Candidate) tell(s loop.Step) {
 			c.stepped(c.place(), nil)
 		}
 		for _, key := range p.Foreign {
-			call(c, c.cfg.Hooks.Foreign, ForeignEvent{Election: c.cfg.Election, Key: key})
+			serial.Call(&c.hooks, c.cfg.Hooks.Foreign, ForeignEvent{Election: c.cfg.Election, Key: key})
 		}
 	}
 	c.waits(s.After, now)
@@ -63,7 +64,7 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 	case s.Effects.Drained:
 		l.end(c.failed("candidate", s.Effects.Cause))
 		if s.After.Token > s.After.Doomed {
-			call(c, c.cfg.Hooks.Suspended, SuspendedEvent{Election: c.cfg.Election, Key: c.key, Token: l.token, Cause: context.Cause(l.ctx), At: now})
+			serial.Call(&c.hooks, c.cfg.Hooks.Suspended, SuspendedEvent{Election: c.cfg.Election, Key: c.key, Token: l.token, Cause: context.Cause(l.ctx), At: now})
 		}
 	case s.Effects.Ended > 0:
 		event := EndedEvent{
@@ -76,7 +77,7 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 		if c.cfg.Session.Context().Err() != nil {
 			event.Cause = s.Effects.Cause
 		}
-		call(c, c.cfg.Hooks.Ended, event)
+		serial.Call(&c.hooks, c.cfg.Hooks.Ended, event)
 		if s.After.Want != core.Nothing && errors.Is(s.Effects.Cause, eldest.ErrRequeued) && c.step == nil {
 			c.step = &step{done: make(chan struct{})}
 		}
@@ -87,7 +88,7 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 func (c *Candidate) begun(s loop.Step, now time.Time) {
 	p := s.Place
 	c.life = life{token: p.Token, since: now, queue: p.Queue}
-	call(c, c.cfg.Hooks.Registered, RegisteredEvent{
+	serial.Call(&c.hooks, c.cfg.Hooks.Registered, RegisteredEvent{
 		Candidate: c, Election: c.cfg.Election, Key: c.key, Token: p.Token, Queue: p.Queue,
 		Predecessor: c.place().Predecessor, Adopted: p.Adopted, At: now,
 	})
@@ -111,7 +112,7 @@ func (c *Candidate) waits(s *core.Candidate, now time.Time) {
 			return
 		}
 		c.life.elder = elder.Token
-		call(c, c.cfg.Hooks.Waiting, WaitingEvent{
+		serial.Call(&c.hooks, c.cfg.Hooks.Waiting, WaitingEvent{
 			Election: c.cfg.Election, Key: c.key, Token: s.Token, Predecessor: c.candidate(elder), At: now,
 		})
 	case s.Phase == core.Proving && c.life.elder > 0:
@@ -138,5 +139,5 @@ func (c *Candidate) wins(s *core.Candidate, now time.Time) {
 	if c.life.news > 0 {
 		won.Proof = won.Waited - c.life.news
 	}
-	call(c, c.cfg.Hooks.Won, won)
+	serial.Call(&c.hooks, c.cfg.Hooks.Won, won)
 }

@@ -112,7 +112,7 @@ func TestAnswers(t *testing.T) {
 		require.Equal(t, tc.grpc, status.Code(err), name)
 		require.Contains(t, status.Convert(err).Message(), tc.says, name)
 		require.Len(t, status.Convert(err).Details(), map[bool]int{true: 1}[name == "older"], name)
-		require.NotContains(t, w.Body.String()+status.Convert(err).Message(), "secret", "what is wrong inside is nobody's business outside")
+		require.NotContains(t, w.Body.String()+status.Convert(err).Message(), "secret", "the sender does not receive what is wrong inside")
 	}
 	l.requireWritten("a by billing=19", "b by billing=19")
 	require.Contains(t, store.String(), `level=WARN msg="an older token was refused" election=billing token=18 newest=19`)
@@ -333,7 +333,7 @@ func TestRefusalOfTheStoreIsItsFailure(t *testing.T) {
 		err = newLedger(t, f).puts(newLedger(t, f).dial(), "x", "billing=5")
 		require.Equal(t, codes.Unavailable, status.Code(err), "the sender is refused")
 		require.Empty(t, status.Convert(err).Details())
-		require.NotContains(t, w.Body.String()+err.Error(), "older", "what is wrong inside is nobody's business outside")
+		require.NotContains(t, w.Body.String()+err.Error(), "older", "the sender does not receive what is wrong inside")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/renewal"
 	"github.com/eldest-io/eldest/internal/retryrpc"
+	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // errGone is returned when the server replied that the lease does not exist.
@@ -75,16 +76,15 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 
 // tell calls the hooks for a step.
 func (s *Session) tell(before *core.Session, effects core.SessionEffects, now time.Duration) {
-	if f := s.cfg.Hooks.AtRisk; f != nil && effects.AtRisk {
-		event := AtRiskEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason}
-		s.hooks.Do(func() { f(event) })
+	if effects.AtRisk {
+		serial.Call(s.hooks, s.cfg.Hooks.AtRisk, AtRiskEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason})
 	}
 	event := RenewedEvent{Latency: now - before.Sent, TTL: s.state.Rhythm.TTL, Slack: before.Deadline - now}
-	if f := s.cfg.Hooks.Renewed; f != nil && effects.Renewed {
-		s.hooks.Do(func() { f(event) })
+	if effects.Renewed {
+		serial.Call(s.hooks, s.cfg.Hooks.Renewed, event)
 	}
-	if f := s.cfg.Hooks.Recovered; f != nil && effects.Recovered {
-		s.hooks.Do(func() { f(event) })
+	if effects.Recovered {
+		serial.Call(s.hooks, s.cfg.Hooks.Recovered, event)
 	}
 }
 
@@ -105,10 +105,7 @@ func (s *Session) ended(revoke bool) {
 	}
 	s.end(s.failed("session", s.state.Cause))
 	s.candidates.End()
-	if lost := s.cfg.Hooks.Lost; lost != nil {
-		event := LostEvent{Cause: context.Cause(s.ctx)}
-		s.hooks.Do(func() { lost(event) })
-	}
+	serial.Call(s.hooks, s.cfg.Hooks.Lost, LostEvent{Cause: context.Cause(s.ctx)})
 	wanted, end := context.WithCancel(context.Background())
 	s.noRevoke = end
 	rhythm := s.state.Rhythm

@@ -90,9 +90,7 @@ func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Durati
 	s.timer = time.AfterFunc(min(s.state.Next, s.state.Deadline)-now, s.tick)
 	// Only now, because the hook receives the session and may use it at once. And before the mutex
 	// is unlocked, so that Lost cannot be called before Opened if the deadline passes at once.
-	if opened := cfg.Hooks.Opened; opened != nil {
-		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
-	}
+	serial.Call(s.hooks, cfg.Hooks.Opened, OpenedEvent{Session: s})
 	s.client.Stream.Join(member{s})
 	cfg.Keeper.Hold(id, r.TTL)
 	s.mu.Unlock()

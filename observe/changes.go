@@ -123,7 +123,7 @@ func (c *changes) follow(ctx context.Context) error {
 		Interrupted: func(reason error) {
 			c.back = false
 			c.lost(reason)
-			tell(&c.hooks, c.cfg.Hooks.Interrupted, InterruptedEvent{Election: c.cfg.Election, Reason: reason, At: time.Now()})
+			serial.Call(&c.hooks, c.cfg.Hooks.Interrupted, InterruptedEvent{Election: c.cfg.Election, Reason: reason, At: time.Now()})
 		},
 		Probe: c.view.Probe,
 	})

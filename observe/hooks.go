@@ -2,8 +2,6 @@ package observe
 
 import (
 	"time"
-
-	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // Hooks are called for events of an observer's watch; Subscribe reports what the watch receives.
@@ -60,13 +58,6 @@ type EndedEvent struct {
 	Observer *Observer
 	// Cause is the error that subscriptions return from now on.
 	Cause error
-}
-
-// tell queues a call of a hook, if there is one.
-func tell[E any](hooks *serial.Queue, hook func(E), event E) {
-	if hook != nil {
-		hooks.Do(func() { hook(event) })
-	}
 }
 
 // Election returns the election's name.

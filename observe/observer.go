@@ -133,7 +133,7 @@ func New(cfg Config) (*Observer, error) {
 	o.source = source(cfg, &o.hooks)
 	o.view = view.View{Election: cfg.Election, Foreign: foreign(cfg, &o.hooks)}
 	o.queue.Store(-1)
-	tell(&o.hooks, cfg.Hooks.Started, StartedEvent{Observer: o})
+	serial.Call(&o.hooks, cfg.Hooks.Started, StartedEvent{Observer: o})
 	go o.run(ctx)
 	return o, nil
 }
@@ -233,7 +233,7 @@ func (o *Observer) run(ctx context.Context) {
 	o.queue.Store(-1)
 	err = failed("observe", o.cfg.Election, err)
 	o.cell.Close(err)
-	tell(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
+	serial.Call(&o.hooks, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
 // stateOf returns the state that follows from a view.
@@ -271,7 +271,7 @@ func (o *Observer) publish(state eldest.State) {
 // interrupted is called when the watch is not in place, with the reason.
 func (o *Observer) interrupted(reason error) {
 	o.unknown(reason)
-	tell(&o.hooks, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})
+	serial.Call(&o.hooks, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})
 }
 
 func (o *Observer) unknown(reason error) {
@@ -284,7 +284,7 @@ func source(cfg Config, hooks *serial.Queue) *watch.Source {
 	s := &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, WatchCheck: cfg.WatchCheck}
 	if cfg.Hooks.Retrying != nil {
 		s.Failed = func(attempt int, err error, pause time.Duration) {
-			tell(hooks, cfg.Hooks.Retrying, RetryingEvent{
+			serial.Call(hooks, cfg.Hooks.Retrying, RetryingEvent{
 				Election: cfg.Election, Op: "watch", Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
 			})
 		}

@@ -42,7 +42,7 @@ func (s *serving) received(ctx context.Context, n news) error {
 	switch {
 	case err != nil:
 		name := keys.Request(s.entry.Election, s.entry.Lease)
-		tell(&s.hooks, s.cfg.Hooks.Ignored, IgnoredEvent{Election: s.entry.Election, Key: name, Err: err})
+		serial.Call(&s.hooks, s.cfg.Hooks.Ignored, IgnoredEvent{Election: s.entry.Election, Key: name, Err: err})
 		return s.open(ctx, s.token, message{})
 	case r.ID == "":
 		return nil
@@ -146,12 +146,5 @@ func (s *serving) swap(ctx context.Context, swap requestkey.Swap) (done requestk
 }
 
 func (s *serving) answered(r Request, a answer) {
-	tell(&s.hooks, s.cfg.Hooks.Answered, AnsweredEvent{Request: r, Done: a.Done, Reason: a.Reason, Token: a.Token, At: time.Now()})
-}
-
-// tell queues a call of a hook, if there is one.
-func tell[E any](hooks *serial.Queue, hook func(E), event E) {
-	if hook != nil {
-		hooks.Do(func() { hook(event) })
-	}
+	serial.Call(&s.hooks, s.cfg.Hooks.Answered, AnsweredEvent{Request: r, Done: a.Done, Reason: a.Reason, Token: a.Token, At: time.Now()})
 }

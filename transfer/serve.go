@@ -209,7 +209,7 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l message) error
 		return err
 	}
 	s.box, s.token = box, token
-	tell(&s.hooks, s.cfg.Hooks.Opened, OpenedEvent{Election: s.entry.Election, Key: s.key, Token: token, At: time.Now()})
+	serial.Call(&s.hooks, s.cfg.Hooks.Opened, OpenedEvent{Election: s.entry.Election, Key: s.key, Token: token, At: time.Now()})
 	return nil
 }
 

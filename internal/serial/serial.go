@@ -37,6 +37,13 @@ func (q *Queue) Do(f func()) {
 	}
 }
 
+// Call queues a call of a user's hook, if there is one.
+func Call[E any](q *Queue, hook func(E), event E) {
+	if hook != nil {
+		q.Do(func() { hook(event) })
+	}
+}
+
 func (q *Queue) run(idle chan struct{}) {
 	defer close(idle)
 	for {

@@ -140,13 +140,6 @@ var outcomes = map[service.Outcome]oracle.Kind{
 	service.Done: oracle.Acked, service.Refused: oracle.Refused, service.Open: oracle.Unclear,
 }
 
-// documented are the codes that a call may end with (package curator, Codes), without those that
-// this service and these callers cannot cause.
-var documented = map[codes.Code]bool{
-	codes.OK: true, codes.Unavailable: true, codes.DeadlineExceeded: true,
-	codes.Unknown: true, // the service's own, if the outcome is unknown
-}
-
 // answerIn is the deadline of a call.
 const answerIn = 20 * time.Second
 
@@ -168,7 +161,7 @@ func (r *run) attempt(n *node, id, key string) service.Attempt {
 	}
 	r.book.count("calls: " + kind)
 	r.book.count("calls")
-	if !documented[a.Code] {
+	if !a.Documented() {
 		r.book.violation("a call ended with %v, which is not documented: %v", a.Code, err)
 	} else if a.Code == codes.Unavailable && !lost {
 		r.book.violation("UNAVAILABLE without its detail: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 const (
@@ -30,7 +31,7 @@ type members struct {
 
 // watchMembers looks at the members until ctx ends.
 func (s *Sandbox) watchMembers(ctx context.Context) {
-	for more := true; more; more = pause(ctx, memberPause) {
+	for more := true; more; more = retry.Sleep(ctx, memberPause) == nil {
 		s.lookAtMembers()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // checkScenario checks a scenario before anything of it is done: the participants that it names are
@@ -126,7 +127,7 @@ func (s *Sandbox) play(e *era, steps []feed.Step) {
 	defer doing.Wait()
 	began := time.Now() // of the step before
 	for _, step := range steps {
-		if !pause(e.ctx, time.Until(began.Add(milliseconds(step.AfterMS)))) {
+		if retry.Sleep(e.ctx, time.Until(began.Add(milliseconds(step.AfterMS)))) != nil {
 			return
 		}
 		began = time.Now()

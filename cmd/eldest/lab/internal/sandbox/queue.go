@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/leasetime"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/feed"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -71,7 +72,7 @@ func (s *Sandbox) watchQueue(ctx context.Context) {
 		if s.field.Member(i).Running() {
 			s.watchQueueAt(ctx, i)
 		}
-		pause(ctx, watchPause)
+		_ = retry.Sleep(ctx, watchPause) // the loop checks ctx
 	}
 }
 

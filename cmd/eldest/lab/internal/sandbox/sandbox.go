@@ -207,13 +207,3 @@ func shortened(text string) string {
 	}
 	return strings.ToValidUTF8(text[:mostText], "") + "…"
 }
-
-// pause blocks for a time, or until ctx ends, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -128,6 +128,20 @@ func (a *Attempt) Send(ctx context.Context, conn grpc.ClientConnInterface, optio
 // refusals are the codes with which the service itself answers that nothing was applied.
 var refusals = []codes.Code{codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument}
 
+// Documented reports whether the attempt ended with a code with which a call may end.
+func (a *Attempt) Documented() bool {
+	switch a.Code {
+	case codes.OK,
+		codes.Unavailable, codes.DeadlineExceeded, // no leader, or it has lost leadership
+		codes.Unknown: // etcd's response does not show whether it was done
+		return true
+	case codes.NotFound:
+		return a.Missing
+	default:
+		return false
+	}
+}
+
 // Ended fills in how the attempt ended: now, with a receipt or an error. sent is whether a
 // connection received the request. A read that finds nothing is Done; a delete that finds nothing
 // has read that, and changed nothing.

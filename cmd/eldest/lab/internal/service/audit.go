@@ -97,20 +97,13 @@ func (x *evidence) checkData() story.Verdict {
 	return story.Judge("the data is what the trail says", len(x.writes), x.odd, "%s of %s", story.Count(len(x.writes), "change"), story.Count(len(keys), "key"))
 }
 
-// documented are the codes with which calls of this client may end.
-var documented = map[codes.Code]bool{
-	codes.OK: true, codes.NotFound: true, // the service's own
-	codes.Unavailable: true, codes.DeadlineExceeded: true, // no leader, or it has lost leadership
-	codes.Unknown: true, // etcd's response does not show whether it was done
-}
-
 // checkAnswers checks that calls end with the documented codes.
 func (x *evidence) checkAnswers() story.Verdict {
 	var problems []string
 	n := make(map[codes.Code]int)
 	for _, a := range x.attempts {
 		n[a.Code]++
-		if !documented[a.Code] || a.Code == codes.NotFound && !a.Missing {
+		if !a.Documented() {
 			problems = append(problems, fmt.Sprintf("%s (%s) ended with %s: %s", a.ID, a.Method, a.Answer, a.Text))
 		}
 	}

@@ -71,7 +71,7 @@ func (p *plan) fault(action scenario.Action) func(context.Context) error {
 			return err
 		}
 		// The row has the calls that have ended until now; the summary has all.
-		rows := newEvidence(p.Facts(), p.client.Facts(), nil).rows()
+		rows := newEvidence(p.Facts(), p.client.Facts()[before:], nil).rows()
 		p.Say(scenario.Margin + rows[len(rows)-1].words(p.Style))
 		return nil
 	}
