@@ -108,9 +108,10 @@ func (g *group) leave() {
 // TTL to complete. It does not block.
 func (g *group) quiet() {
 	s := g.session
-	go func() {
-		ctx, cancel := context.WithTimeout(life(s.client), s.ttl())
+	g.loop.Go(func() {
+		ctx, cancel := context.WithTimeout(g.ctx, s.ttl())
 		defer cancel()
+		defer context.AfterFunc(life(s.client), cancel)()
 		for _, m := range g.machines() {
 			_ = m.Await(ctx, func() bool { return m.State().Phase != core.Leaving && m.State().Phase != core.Entering })
 		}
@@ -123,5 +124,5 @@ func (g *group) quiet() {
 		if over {
 			g.end(errReleased)
 		}
-	}()
+	})
 }

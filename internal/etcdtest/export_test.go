@@ -11,3 +11,6 @@ func (m *Member) Pid() int { return m.running().cmd.Process.Pid }
 
 // Child is the process ID of the etcd that the running member's process runs; 0 for the embedded one.
 func (m *Member) Child() int { return int(m.running().child.Load()) }
+
+// Attempts repeats a change of the members until it is answered.
+var Attempts = attempts

@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Replace replaces member i, which is killed if it runs, by a new member: the old one is removed
@@ -95,17 +97,30 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 // changeTimeout bounds one attempt to change the members.
 const changeTimeout = 3 * time.Second
 
-// attempts repeats a change of the members that got no answer in time. etcd has no timeout of its own for
-// such a change, and loses it if the leader has just been killed, as the member to be replaced may be.
+// attempts repeats a change of the members that got no answer: in time, or because the connection
+// broke. etcd has no timeout of its own for such a change, and loses it if the leader has just been
+// killed, as the member to be replaced may be. A change that etcd refuses is not repeated.
 func attempts(ctx context.Context, change func(context.Context) error) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, changeTimeout)
 		err := change(once)
-		late := ctx.Err() == nil && (once.Err() != nil || errors.Is(err, rpctypes.ErrTimeout) || errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail))
+		// An error of etcd has no gRPC status: the client has converted it.
+		unanswered := once.Err() != nil || status.Code(err) == codes.Unavailable ||
+			errors.Is(err, rpctypes.ErrTimeout) || errors.Is(err, rpctypes.ErrTimeoutDueToLeaderFail)
 		cancel()
-		if err == nil || !late {
+		if err == nil || !unanswered || pause(ctx) != nil {
 			return err
 		}
+	}
+}
+
+// pause waits before a change is repeated; at the end of ctx it returns the context's cause.
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -138,10 +153,8 @@ func addMember(ctx context.Context, cli *clientv3.Client, url string, again bool
 		if !errors.Is(err, rpctypes.ErrMemberNotFound) {
 			return err
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause(ctx); err != nil {
+			return err
 		}
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -46,6 +49,38 @@ func TestReplace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "w", string(got.Kvs[0].Value))
 	requireHeld(t, c, 1)
+}
+
+// The member that answers a change may be the one that was just killed.
+func TestAChangeWithoutAnAnswerIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		first error // nil: the first attempt is never answered
+		want  error
+		tries int
+	}{
+		"the connection breaks":    {first: status.Error(codes.Unavailable, "error reading from server: EOF"), tries: 2},
+		"no answer":                {tries: 2},
+		"etcd has lost its leader": {first: rpctypes.ErrTimeoutDueToLeaderFail, tries: 2},
+		"etcd refuses":             {first: rpctypes.ErrUnhealthy, want: rpctypes.ErrUnhealthy, tries: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tries := 0
+			err := etcdtest.Attempts(etcdtest.Context(t), func(ctx context.Context) error {
+				if tries++; tries > 1 {
+					return nil
+				}
+				if test.first == nil {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return test.first
+			})
+			require.ErrorIs(t, err, test.want)
+			require.Equal(t, test.tries, tries)
+		})
+	}
 }
 
 // put writes, and repeats the write while the members elect a leader: a write is lost if it reaches

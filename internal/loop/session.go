@@ -154,6 +154,9 @@ func (s *Session) stream(source *watch.Source) *stream.Stream {
 	return w.on.Stream
 }
 
+// Go runs f on a goroutine for which Wait waits. After End it does nothing. It does not block.
+func (s *Session) Go(f func()) { s.tasks.run(f) }
+
 // Wait blocks until End was called and nothing is under way any more, or ctx ends: then it returns
 // the context's cause.
 func (s *Session) Wait(ctx context.Context) error { return retry.Wait(ctx, s.tasks.done) }
