@@ -338,3 +338,23 @@ func TestCloseWhileEtcdIsAway(t *testing.T) {
 		require.Len(t, s.requests("revoke"), 5)
 	})
 }
+
+// Regression 45: a session begins to revoke its lease while Resume waits for the answer to its
+// renewal. The lease is not resumed.
+//
+// Fails if the revocation is looked for only before the renewal is sent.
+func TestRevokedWhileItIsResumed(t *testing.T) {
+	play(t, func(t *testing.T, s *server) {
+		s.renew, s.revoke = []reply{late(time.Second, ok(10))}, []reply{hole}
+		session := open(t, s.config(0))
+		defer session.Abandon()
+		time.AfterFunc(500*time.Millisecond, func() { session.Forfeit(nil) })
+		resumed, err := lease.Resume(t.Context(), s.config(0), session.ID())
+		if err == nil {
+			resumed.Abandon()
+		}
+		require.ErrorIs(t, err, eldest.ErrSessionLost, "resumed, and about to be revoked")
+		require.ErrorContains(t, err, "revoke")
+		require.Len(t, s.requests("renew"), 1)
+	})
+}

@@ -174,5 +174,6 @@ func (o Options) rhythm(granted time.Duration) (core.Rhythm, error) {
 		return core.Rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
 			eldest.ErrInvalid, r.Every, r.Timeout, granted, margin)
 	}
-	return core.Rhythm{TTL: granted, Margin: margin, Every: r.Every, Timeout: r.Timeout}, nil
+	// A longer time-out has no meaning, and with the longest ones the sums of instants would overflow.
+	return core.Rhythm{TTL: granted, Margin: margin, Every: r.Every, Timeout: min(r.Timeout, granted)}, nil
 }

@@ -61,7 +61,7 @@ func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 	switch {
 	case p.Timeout < MinHeartbeat || p.Timeout >= ttl:
 		return p, fmt.Errorf("%w: the heartbeat timeout %v must be at least %v and less than the TTL %v", eldest.ErrInvalid, p.Timeout, MinHeartbeat, ttl)
-	case p.Margin < 0 || p.Every <= 0 || 2*p.Every > p.Timeout-p.Margin:
+	case p.Margin < 0 || p.Every <= 0 || p.Every > (p.Timeout-p.Margin)/2: // twice Every might overflow
 		return p, fmt.Errorf("%w: a heartbeat every %v does not fit twice into a timeout of %v with a margin of %v", eldest.ErrInvalid, p.Every, p.Timeout, p.Margin)
 	}
 	return p, nil

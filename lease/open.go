@@ -69,20 +69,31 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	if err == nil && id <= 0 {
 		err = fmt.Errorf("%w: the lease ID %d is not positive", eldest.ErrInvalid, id)
 	}
-	if err == nil && past.Revoked(int64(id)) {
-		err = fmt.Errorf("%w: this process has asked etcd to revoke the lease, and the request may still arrive", eldest.ErrSessionLost)
+	if err == nil {
+		err = revoked(id)
 	}
 	if err != nil {
 		return nil, opening("resume session", id, err)
 	}
 	s, err := acquire(ctx, cfg, "resume session", false, func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
 		ttl, err := cfg.confirmed(ctx, id)
+		if why := revoked(id); why != nil { // by a session that has ended meanwhile
+			return 0, 0, retryrpc.Final(why)
+		}
 		return id, ttl, err
 	})
 	if err != nil {
 		return nil, opening("resume session", id, err)
 	}
 	return s, nil
+}
+
+// revoked returns an error if a session of this process may be revoking the lease.
+func revoked(id clientv3.LeaseID) error {
+	if past.Revoked(int64(id)) {
+		return fmt.Errorf("%w: this process has asked etcd to revoke the lease, and the request may still arrive", eldest.ErrSessionLost)
+	}
+	return nil
 }
 
 // policy returns how a session sends the requests of op, with the Retrying hook.
@@ -113,6 +124,9 @@ func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(
 			return err
 		}
 		r, err := cfg.rhythm(ttl)
+		if err == nil { // Open has checked it; Resume did not know the TTL
+			_, err = cfg.Heartbeat.pace(ttl)
+		}
 		if err != nil {
 			return retryrpc.Final(fmt.Errorf("the server granted %v: %w", ttl, err))
 		}

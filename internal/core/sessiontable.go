@@ -43,7 +43,8 @@ var SessionTable = [stages][sessionKinds]SessionRule{
 	Pausing: {
 		Clock: {"continues", unchanged}, Together: {"continues", unchanged},
 		Renewed: unasked, Confirmed: unasked, Failed: unasked, Gone: unasked,
-		Rested: {"rests", func(s *Session, e SessionEvent) { s.Stage, s.Next = Resting, e.Now+e.Pause }},
+		// At the latest until the deadline: the sum must not overflow.
+		Rested: {"rests", func(s *Session, e SessionEvent) { s.Stage, s.Next = Resting, e.Now+min(e.Pause, s.Deadline-e.Now) }},
 		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
 	},
 	Ended: {
