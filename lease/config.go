@@ -114,6 +114,9 @@ func (c Config) withDefaults() (Config, error) {
 	if absent.Client(c.Lease) {
 		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
 	}
+	if client, ok := c.Lease.(*clientv3.Client); ok && client.Lease == nil { // made from parts: it would panic
+		return c, fmt.Errorf("%w: Config.Lease is a client whose Lease is nil", eldest.ErrInvalid)
+	}
 	if c.Majority == nil {
 		c.Majority, _ = c.Lease.(Majority)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -106,4 +107,11 @@ func TestEndlessPause(t *testing.T) {
 		require.Len(t, s.requests("renew"), 1)
 		session.Abandon()
 	})
+}
+
+// TestClientWithoutALease: a client that was made from parts may have no Lease.
+func TestClientWithoutALease(t *testing.T) {
+	cfg := lease.Config{Lease: clientv3.NewCtxClient(t.Context()), Majority: lease.Unconfirmed{}}
+	require.ErrorIs(t, etcdtest.Err(lease.Open(t.Context(), cfg)), eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(lease.Resume(t.Context(), cfg, leaseID)), eldest.ErrInvalid)
 }
