@@ -94,7 +94,7 @@ func Start(ctx context.Context, with []byte) (*Keeper, error) {
 }
 
 // Hold makes the keeper revoke a lease when this process has died. If etcd cannot be reached, the
-// keeper tries for the lease's TTL, after which the lease has expired. Hold does not block.
+// keeper tries for the lease's TTL, and then leaves the lease to expire. Hold does not block.
 // Sessions call it, if lease.Config.Keeper is set.
 func (k *Keeper) Hold(id clientv3.LeaseID, ttl time.Duration) { k.tell("hold %x %d\n", id, ttl) }
 

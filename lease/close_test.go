@@ -74,8 +74,8 @@ func TestRegression6CloseDeadThenLive(t *testing.T) {
 	})
 }
 
-// TestRevocation: the revocation is repeated until etcd answers, or the lease has expired by itself,
-// even if the context of Close has no end. A permanent refusal is not repeated. Each call of Close
+// TestRevocation: the revocation is repeated until etcd answers, or for one TTL, even
+// if the context of Close has no end. A permanent refusal is not repeated. Each call of Close
 // returns the same error, which does not look like the end of the caller's context.
 func TestRevocation(t *testing.T) {
 	const expires = "the lease expires by itself within 10s"

@@ -214,3 +214,20 @@ func TestGrantedTTLOfADefaultEtcd(t *testing.T) {
 	require.Equal(t, 2*time.Second, s.TTL())
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
+
+// TestLeaseOutlivesAnOutage: etcd expires no lease while none of its members runs, and then starts the
+// TTL again. Close, which has tried for one TTL, does not say that the lease has expired.
+func TestLeaseOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	cli := c.Client(t)
+	s := onEtcd(t, cli, lease.Options{TTL: 3 * time.Second})
+	key := put(t, cli, s)
+	require.NoError(t, c.Member(0).Kill())
+	err := s.Close(etcdtest.Context(t))
+	require.ErrorIs(t, err, eldest.ErrUnavailable)
+	require.NoError(t, c.Restart(etcdtest.Context(t), 0))
+	require.NotEmpty(t, keysOf(t, cli, key), "the lease has expired")
+	require.NotContains(t, err.Error(), "has expired")
+	etcdtest.Eventually(t, func() bool { return len(keysOf(t, cli, key)) == 0 }, "the lease never expires")
+}

@@ -14,8 +14,8 @@ import (
 )
 
 // revoke revokes the lease, which deletes its keys. It tries until the server answers, wanted ends,
-// or the lease has expired by itself: one TTL after the last renewal could have reached the server,
-// that is one TTL from now.
+// or one TTL has passed: then an etcd that works has expired the lease by itself. (One that has no
+// leader expires none, and the next leader starts the TTL again.)
 func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
 	ctx, cancel := context.WithTimeout(wanted, r.TTL)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
 	case ctx.Err() != nil:
 		// The context is not the caller's: its error would look like the end of the caller's
 		// context.
-		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrUnavailable, r.TTL, err.Error())
+		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease expires by itself (%s)", eldest.ErrUnavailable, r.TTL, err.Error())
 	default:
 		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, r.TTL)
 	}

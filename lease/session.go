@@ -169,8 +169,8 @@ func (s *Session) Dropped() int { return s.hooks.Dropped() }
 // context ends before anything is sent. Close blocks until the server has confirmed, the granted
 // TTL has passed, or ctx ends; in the last case it returns ctx's error and the revocation continues
 // in the background, for at most one TTL, and Close may be called again to wait for it. If etcd did
-// not answer for the TTL, the error wraps eldest.ErrUnavailable, and the lease has expired by
-// itself. If the lease no longer exists Close succeeds, and so does every Close after a successful
+// not answer for the TTL, the error wraps eldest.ErrUnavailable, and the lease expires by itself:
+// it has expired, or will one TTL after etcd has a leader again. If the lease no longer exists Close succeeds, and so does every Close after a successful
 // one. Close also waits for hooks to return, until ctx ends.
 //
 // The context with which the session was opened may have ended; ctx must not have: otherwise Close
