@@ -52,7 +52,7 @@ var (
 	// had ended.
 	ErrStuck = errors.New("the function did not return after its context ended")
 	// ErrUnresponsive is the reason why a session with a liveness probe is not renewed or not
-	// opened: the application has stopped calling lease.Liveness.Beat.
+	// opened: the application has stopped calling lease.Liveness.Alive.
 	ErrUnresponsive = errors.New("the application was unresponsive")
 	// ErrClosed is returned by a handle after its Close.
 	ErrClosed = errors.New("closed")

@@ -66,7 +66,7 @@ func Asked(err error) bool {
 }
 
 // Trouble returns one word for why a renewal or a watch failed: "unresponsive" (the application
-// stopped calling lease.Liveness.Beat), "no_answer" (etcd did not answer, or could not be reached),
+// stopped calling lease.Liveness.Alive), "no_answer" (etcd did not answer, or could not be reached),
 // "refused" (etcd returned an error), or the word of Cause.
 func Trouble(err error) string {
 	switch name := Cause(err); {

@@ -53,9 +53,9 @@ type Options struct {
 	// changes the TTL. nil means DefaultRenewal.
 	Renewal func(granted time.Duration) Renewal
 
-	// Liveness, if not nil, is the application's liveness probe: the session is opened and
-	// renewed only while it is alive. Otherwise attempts fail with eldest.ErrUnresponsive as if
-	// etcd had refused them; nothing is sent.
+	// Liveness, if not nil, is the application's liveness probe: Open and Resume fail with
+	// eldest.ErrUnresponsive if it is not alive when they are called, and the session is renewed
+	// only while it is. Otherwise renewals fail with that error; nothing is sent.
 	Liveness *Liveness
 
 	// Shared means that other processes may renew the lease as well: a session that is lost then

@@ -75,7 +75,7 @@
 // # The application's liveness probe
 //
 // The session renews for as long as the process runs. An application that may hang while its
-// network works sets Config.Liveness, and calls Liveness.Beat where it makes progress. Without
+// network works sets Config.Liveness, and calls Liveness.Alive where it makes progress. Without
 // these calls the session stops renewing, and the lease expires.
 //
 // # The client

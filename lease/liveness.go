@@ -8,9 +8,9 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Liveness is an application's liveness probe: the application calls Beat. A session renews for as
+// Liveness is an application's liveness probe: the application calls Alive. A session renews for as
 // long as the process runs, even if the work itself hangs: such a leader does nothing and keeps
-// others from leading. A session with a Liveness renews only while the application calls Beat, so
+// others from leading. A session with a Liveness renews only while the application calls Alive, so
 // that a stuck leader loses its lease when the last renewal expires.
 //
 // One Liveness may serve any number of sessions, at the same time and one after another. All
@@ -18,11 +18,11 @@ import (
 type Liveness struct {
 	within time.Duration
 	clock  Clock
-	last   atomic.Int64 // reading of clock at the last call of Beat
+	last   atomic.Int64 // reading of clock at the last call of Alive
 }
 
-// NewLiveness returns a Liveness that counts as alive for the given time after each Beat, and from
-// now on. A session stops renewing when that time is over; counted from the last Beat, a successor
+// NewLiveness returns a Liveness that counts as alive for the given time after each Alive, and from
+// now on. A session stops renewing when that time is over; counted from the last Alive, a successor
 // leads after at most that time, one Renewal.Every and the TTL. The time must be positive, or
 // sessions with the Liveness are refused. It is read on Boot's clock.
 func NewLiveness(within time.Duration) *Liveness {
@@ -36,7 +36,7 @@ func NewLiveness(within time.Duration) *Liveness {
 // clock.
 func (p *Liveness) Alive() { p.last.Store(int64(p.clock.Now())) }
 
-// Err returns nil while the last Beat is recent enough, otherwise an error that wraps
+// Err returns nil while the last Alive is recent enough, otherwise an error that wraps
 // eldest.ErrUnresponsive and has its age. Err of a nil Liveness returns nil.
 func (p *Liveness) Err() error {
 	if p == nil {

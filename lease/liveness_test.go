@@ -14,7 +14,7 @@ import (
 
 // TestRegression36StuckApplication: the network works and the process runs, but the application
 // does not call Beat. The session ends at the deadline of the last renewal before that, with this
-// cause, and no other session is opened or resumed until the application calls Beat.
+// cause, and no other session is opened or resumed until the application calls Alive.
 func TestRegression36StuckApplication(t *testing.T) {
 	const within, ttl = 300 * time.Millisecond, time.Second
 	play(t, func(t *testing.T, s *server) {
@@ -53,7 +53,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 	})
 }
 
-// An application that calls Beat again before the deadline keeps its lease.
+// An application that calls Alive again before the deadline keeps its lease.
 func TestLivenessRecovers(t *testing.T) {
 	const within, ttl = 200 * time.Millisecond, 2 * time.Second
 	play(t, func(t *testing.T, s *server) {

@@ -14,7 +14,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 36 (a 48-minute outage of PD), with a liveness probe: the lead function calls Beat where it
+// Row 36 (a 48-minute outage of PD), with a liveness probe: the lead function calls Alive where it
 // makes progress, and then hangs. In other implementations its lease is renewed for as long as the
 // process runs, and no other candidate may lead. In Eldest leadership passes on within the probe's
 // timeout, a renewal and a TTL; the node is a candidate again, and when its application works again
