@@ -16,7 +16,7 @@ type Lease struct {
 	left     time.Time // when the last session ended
 	doomed   map[eldest.Token]struct{}
 	owed     map[string]struct{}
-	revoked  bool
+	revoked  int // sessions that have requested the revocation, and have no definite answer
 	// entering counts the registrations under way. Tokens that are spared meanwhile are kept in
 	// gone and stay doomed: the answer to a registration may be older than the deletion.
 	entering int
@@ -78,7 +78,7 @@ func prune() {
 // settled deletes the lease if it has no session and no request may arrive. The caller holds
 // leases.
 func (l *Lease) settled() {
-	if l.sessions == 0 && !l.revoked && len(l.owed) == 0 && len(l.doomed) == 0 && leases.known[l.id] == l {
+	if l.sessions == 0 && l.revoked == 0 && len(l.owed) == 0 && len(l.doomed) == 0 && leases.known[l.id] == l {
 		delete(leases.known, l.id)
 	}
 }
@@ -193,19 +193,19 @@ func (l *Lease) Owed(key string) bool {
 	return owed
 }
 
-// Revoking notes that the lease is about to be revoked. It must be called before the request is
-// sent.
-func Revoking(id int64) { revocation(id, true) }
+// Revoking notes that a session is about to revoke the lease. It must be called before the request
+// is sent.
+func Revoking(id int64) { revocation(id, 1) }
 
-// Refused notes that no request to revoke the lease was sent, or that etcd has definitely refused
-// it: the lease still exists.
-func Refused(id int64) { revocation(id, false) }
+// Refused notes that the session of one Revoking has sent no request, or that etcd has definitely
+// refused it: the lease still exists, unless another session revokes it.
+func Refused(id int64) { revocation(id, -1) }
 
-func revocation(id int64, sent bool) {
+func revocation(id int64, more int) {
 	leases.Lock()
 	defer leases.Unlock()
 	l := of(id)
-	l.left, l.revoked = time.Now(), sent
+	l.left, l.revoked = time.Now(), max(0, l.revoked+more) // it may have been forgotten
 	l.settled()
 }
 
@@ -215,7 +215,7 @@ func Revoked(id int64) bool {
 	leases.Lock()
 	defer leases.Unlock()
 	l := leases.known[id]
-	return l != nil && l.revoked
+	return l != nil && l.revoked > 0
 }
 
 // Forget deletes what is recorded of a lease that was just granted, or that certainly does not

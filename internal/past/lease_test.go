@@ -91,7 +91,16 @@ func TestRevocationsAreRemembered(t *testing.T) {
 		past.Forget(first)
 		require.False(t, past.Revoked(first), "the lease is gone")
 
+		past.Revoking(first) // by one of two sessions of the lease; it is never answered
 		past.Revoking(first)
+		past.Refused(first)
+		require.True(t, past.Revoked(first), "the refusal was the answer to the other request")
+		past.Forget(first)
+		past.Refused(first) // by a session that was told late
+		require.False(t, past.Revoked(first))
+		past.Revoking(first)
+		require.True(t, past.Revoked(first))
+
 		time.Sleep(59 * time.Minute)
 		past.Revoking(second)
 		require.True(t, past.Revoked(first))
