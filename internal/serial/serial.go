@@ -45,12 +45,19 @@ func Call[E any](q *Queue, hook func(E), event E) {
 }
 
 func (q *Queue) run(idle chan struct{}) {
-	defer close(idle)
+	empty := false
+	defer func() {
+		if !empty { // the callback has called runtime.Goexit; the others run all the same
+			go q.run(idle)
+		}
+	}()
 	for {
 		q.mu.Lock()
 		if len(q.waiting) == 0 {
 			q.idle, q.waiting = nil, nil
 			q.mu.Unlock()
+			empty = true
+			close(idle)
 			return
 		}
 		f := q.waiting[0]

@@ -2,6 +2,7 @@ package serial_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,5 +118,23 @@ func TestQueueConcurrentSafe(t *testing.T) {
 	require.NoError(t, q.Wait(t.Context()))
 	for _, n := range ran {
 		require.Equal(t, 50, n)
+	}
+}
+
+// A callback that ends its goroutine, as a failed check in a test does, does not end the queue.
+//
+// Fails if the others wait for a goroutine that has ended.
+func TestCallbackThatEndsItsGoroutine(t *testing.T) {
+	var q serial.Queue
+	ran := make(chan struct{})
+	q.Do(runtime.Goexit)
+	q.Do(func() { close(ran) })
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	require.NoError(t, q.Wait(ctx))
+	select {
+	case <-ran:
+	default:
+		t.Fatal("the next callback was not called")
 	}
 }
