@@ -189,6 +189,17 @@ func TestNotServed(t *testing.T) {
 	require.Equal(t, "true start keeper: invalid input: call keeper.Serve first in main\n", string(said))
 }
 
+// TestNoFreeFiles: a process without free descriptors is not a system without pidfd, on which a
+// program does without a keeper.
+func TestNoFreeFiles(t *testing.T) {
+	t.Parallel()
+	program := exec.Command("/proc/self/exe")
+	program.Env = append(os.Environ(), then+"=start without free files")
+	said, err := program.Output()
+	require.NoError(t, err)
+	require.Equal(t, "true false\n", string(said))
+}
+
 // TestTooMuch: the argument for dial is limited, because it goes through a pipe, and into memory.
 func TestTooMuch(t *testing.T) {
 	t.Parallel()

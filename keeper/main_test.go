@@ -38,6 +38,12 @@ func TestMain(m *testing.M) {
 		_, err := keeper.Start(context.Background(), nil)
 		fmt.Println(errors.Is(err, eldest.ErrInvalid), err)
 		os.Exit(0)
+	case "start without free files":
+		keeper.Serve(dial)
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{})
+		_, err := keeper.Start(context.Background(), nil)
+		fmt.Println(errors.Is(err, syscall.EMFILE), errors.Is(err, errors.ErrUnsupported))
+		os.Exit(0)
 	default:
 		keeper.Serve(dial)
 	}

@@ -25,7 +25,10 @@ var errEnded = errors.New("its process exited")
 // nil when the keeper watches this process, or the reason why it does not.
 func start(with []byte) (k *Keeper, begun chan error, err error) {
 	fd, err := subprocess.Open(os.Getpid())
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM):
+		return nil, nil, err
+	case err != nil: // an old kernel, or a sandbox
 		return nil, nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	_ = unix.Close(fd)
