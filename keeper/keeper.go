@@ -64,12 +64,15 @@ const patience = 30 * time.Second
 // Start starts the keeper, and blocks until it watches this process, ctx ends, or half a minute has
 // passed. It does not wait until the keeper reaches etcd. with is the argument for dial (see
 // Serve): at most a megabyte, which no other process sees. Errors: eldest.ErrInvalid if Serve was
-// not called before; errors.ErrUnsupported on a system without pidfd; the error of the system if
-// the process cannot be started. After an error nothing is left running. Close the keeper before
-// the process becomes another program (exec).
+// not called before, or for a bad argument; errors.ErrUnsupported on a system without pidfd; the
+// error of the system if the process cannot be started. After an error nothing is left running.
+// Close the keeper before the process becomes another program (exec).
 func Start(ctx context.Context, with []byte) (*Keeper, error) {
 	if !served.Load() {
 		return nil, fmt.Errorf("start keeper: %w: call keeper.Serve first in main", eldest.ErrInvalid)
+	}
+	if ctx == nil {
+		return nil, fmt.Errorf("start keeper: %w: the context is nil", eldest.ErrInvalid)
 	}
 	if len(with) > mostWith {
 		return nil, fmt.Errorf("start keeper: %w: %d bytes for dial, at most %d are allowed", eldest.ErrInvalid, len(with), mostWith)

@@ -200,6 +200,25 @@ func TestNoFreeFiles(t *testing.T) {
 	require.Equal(t, "true false\n", string(said))
 }
 
+// TestDialsNothing: a dial without a client and without an error has failed, and is repeated with
+// pauses.
+func TestDialsNothing(t *testing.T) {
+	t.Parallel()
+	program := exec.Command("/proc/self/exe")
+	program.Env = append(os.Environ(), then+"=dial nothing")
+	said, err := program.Output()
+	require.NoError(t, err)
+	require.Equal(t, "true\n", string(said))
+}
+
+// TestNoContext: without a context no process is started.
+func TestNoContext(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	_, err := keeper.Start(none, nil)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+}
+
 // TestTooMuch: the argument for dial is limited, because it goes through a pipe, and into memory.
 func TestTooMuch(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,12 @@ func TestMain(m *testing.M) {
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{})
 		_, err := keeper.Start(context.Background(), nil)
 		fmt.Println(errors.Is(err, syscall.EMFILE), errors.Is(err, errors.ErrUnsupported))
+		os.Exit(0)
+	case "dial nothing":
+		var dialed atomic.Int64
+		keeper.NewRevoker(func(context.Context) (*clientv3.Client, error) { dialed.Add(1); return nil, nil })
+		time.Sleep(300 * time.Millisecond)
+		fmt.Println(dialed.Load() < 100)
 		os.Exit(0)
 	default:
 		keeper.Serve(dial)

@@ -45,7 +45,7 @@ func (e *Revoker) keepReady(dial func(ctx context.Context) (*clientv3.Client, er
 	ctx := context.Background()
 	for failures := 0; e.client == nil; failures++ {
 		client, err := dial(ctx)
-		if err != nil {
+		if err != nil || client == nil {
 			time.Sleep(retry.Default()(failures))
 			continue
 		}
