@@ -157,9 +157,16 @@ type wire struct {
 	ctx     context.Context
 	sent    []int64
 	answers chan *pb.LeaseKeepAliveResponse
+	full    chan struct{} // if not nil, Send blocks until it is closed
 }
 
-func (w *wire) Send(r *pb.LeaseKeepAliveRequest) error { w.sent = append(w.sent, r.ID); return nil }
+func (w *wire) Send(r *pb.LeaseKeepAliveRequest) error {
+	w.sent = append(w.sent, r.ID)
+	if w.full != nil {
+		<-w.full
+	}
+	return nil
+}
 
 func (w *wire) Recv() (*pb.LeaseKeepAliveResponse, error) {
 	select {
@@ -246,6 +253,32 @@ func TestLateAnswers(t *testing.T) {
 		require.Error(t, w.ctx.Err())
 		(*opened)[1].answer(1, 10, 7)
 		require.Equal(t, 1, next.n)
+	})
+}
+
+// A renewal that is stopped behind one that cannot be sent yet is not sent any more: an abandoned
+// session sends nothing. The answers still belong to those that were sent.
+//
+// Fails if all renewals count as sent before the first one is.
+func TestStoppedBeforeItIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{answers: make(chan *pb.LeaseKeepAliveResponse), full: make(chan struct{})}
+		s := newStream(func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error) { w.ctx = ctx; return w, nil })
+		defer s.close()
+		var one, two, three told
+		s.Renew(1, one.report)
+		second := s.Renew(2, two.report)
+		s.Renew(3, three.report)
+		synctest.Wait()
+		second.Stop()
+		close(w.full)
+		synctest.Wait()
+		require.Equal(t, []int64{1, 3}, w.sent)
+		w.answer(1, 10, 7)
+		w.answer(3, 10, 7)
+		require.Equal(t, 1, one.n)
+		require.Zero(t, two)
+		require.Equal(t, told{Answer: Answer{7, 10 * time.Second}, n: 1}, three)
 	})
 }
 

@@ -3,7 +3,6 @@ package renewal
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -238,19 +237,17 @@ func (s *Stream) send(l *line) {
 	s.gather(l)
 	for { // until the queue is empty
 		s.mu.Lock()
-		queue := slices.DeleteFunc(l.queue, func(r *Renewal) bool { return r.over })
-		l.queue = nil
-		l.sent = append(l.sent, queue...)
-		l.sending = len(queue) > 0
-		s.mu.Unlock()
-		if len(queue) == 0 {
+		for len(l.queue) > 0 && l.queue[0].over { // some are stopped while Send blocks
+			l.queue = l.queue[1:]
+		}
+		if l.sending = len(l.queue) > 0; !l.sending {
+			s.mu.Unlock()
 			return
 		}
-		for _, r := range queue {
-			if l.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(r.id)}) != nil {
-				break // Recv returns the reason
-			}
-		}
+		r := l.queue[0]
+		l.queue, l.sent = l.queue[1:], append(l.sent, r)
+		s.mu.Unlock()
+		_ = l.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(r.id)}) // Recv returns the reason of a failure
 	}
 }
 
