@@ -143,3 +143,21 @@ func TestRegression28DefaultBackoff(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowGrant: a session whose lease was granted slowly renews it before the deadline, which counts
+// from the sending.
+//
+// Fails if the first pause counts from the answer.
+func TestSlowGrant(t *testing.T) {
+	for name, open := range openers {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *server) {
+				session, err := open(t.Context(), s, []reply{late(1500*time.Millisecond, ok(2)), ok(2)})
+				require.NoError(t, err)
+				defer session.Abandon()
+				time.Sleep(10 * time.Second)
+				require.NoError(t, session.Err())
+			})
+		})
+	}
+}

@@ -84,9 +84,9 @@ type Session struct {
 }
 
 // Opened returns a session whose lease was granted or renewed by a request that was sent after the
-// reading sent; the first renewal is due after a pause.
+// reading sent. The first renewal is due a pause after that, which is before the deadline, or at once.
 func Opened(r Rhythm, sent, now, pause time.Duration, shared bool) Session {
-	return Session{Rhythm: r, Deadline: r.Deadline(sent), Next: now + pause, Shared: shared}
+	return Session{Rhythm: r, Deadline: r.Deadline(sent), Next: max(now, sent+pause), Shared: shared}
 }
 
 // SessionKind is a kind of event of a session.
