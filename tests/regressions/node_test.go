@@ -114,6 +114,14 @@ func (n *node) becomes(t testing.TB, role elector.Role) elector.Status {
 	return n.until(t, role.String(), func(s elector.Status) bool { return s.Role() == role })
 }
 
+// at delivers the node's role at a moment, or a little later on a busy machine; Status reads the
+// clock when it is called.
+func (n *node) at(moment time.Time) <-chan elector.Role {
+	role := make(chan elector.Role, 1)
+	time.AfterFunc(time.Until(moment), func() { role <- n.Status().Role() })
+	return role
+}
+
 // follows waits until the node follows a tenure of another one.
 func (n *node) follows(t testing.TB, leader *node, token eldest.Token) {
 	t.Helper()
