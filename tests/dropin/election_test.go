@@ -6,6 +6,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // electionRows are the basic behaviours of elections.
@@ -60,13 +62,15 @@ var electionRows = []behaviour{
 			s.lead(leader, "leader")
 			for wanted, ctx := range map[error]func() (context.Context, context.CancelFunc){
 				context.Canceled:         func() (context.Context, context.CancelFunc) { return context.WithCancel(s.ctx) },
-				context.DeadlineExceeded: func() (context.Context, context.CancelFunc) { return context.WithTimeout(s.ctx, settled) },
+				context.DeadlineExceeded: func() (context.Context, context.CancelFunc) { return context.WithTimeout(s.ctx, 5*time.Second) }, // it waits before that
 			} {
-				made, e := s.election()
+				var rec etcdtest.Recorder
+				made := s.sessionOn(s.cluster.Client(s.T, rec.Attach), options{})
+				e := s.newElection(made, s.name)
 				ctx, cancel := ctx()
 				result := s.queue(ctx, made, e, "v")
 				if is(wanted, context.Canceled) {
-					time.Sleep(settled) // until the candidate waits
+					s.waits(&rec, leader.Key())
 					cancel()
 				}
 				err, ok := comes(result, patience)
@@ -83,11 +87,12 @@ var electionRows = []behaviour{
 			_, leader := s.election()
 			s.lead(leader, "leader")
 			for range 3 {
+				var rec etcdtest.Recorder
 				ctx, cancel := context.WithCancel(s.ctx)
-				made := s.session(options{ctx: ctx})
+				made := s.sessionOn(s.cluster.Client(s.T, rec.Attach), options{ctx: ctx})
 				e := s.newElection(made, s.name)
 				result := s.queue(ctx, made, e, "v")
-				time.Sleep(settled) // until the candidate waits
+				s.waits(&rec, leader.Key())
 				cancel()
 				err, ok := comes(result, patience)
 				s.check(ok && is(err, context.Canceled), "it returns %v", err)

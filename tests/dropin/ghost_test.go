@@ -3,11 +3,12 @@ package dropin
 import (
 	"context"
 	"errors"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // lostReply loses the reply of the first transaction: it is carried out, however long that takes,
@@ -76,12 +77,13 @@ var ghostRows = []behaviour{
 		holds: func(s *stage) {
 			_, leader := s.election()
 			s.lead(leader, "leader")
+			var rec etcdtest.Recorder
 			host := s.cluster.Host(s.T)
-			made := s.sessionOn(host.Client(s.T), options{})
+			made := s.sessionOn(host.Client(s.T, rec.Attach), options{})
 			e := s.newElection(made, s.name)
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := s.queue(ctx, made, e, "v")
-			time.Sleep(settled) // until the candidate waits
+			s.waits(&rec, leader.Key())
 			host.Cut()
 			defer host.Mend()
 			cancel()

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // owns asks etcd whether a mutex is held.
@@ -108,11 +110,11 @@ var mutexRows = []behaviour{
 		holds: func(s *stage) {
 			_, m := s.mutex()
 			s.valid(m.Lock(s.ctx))
-			second, other := s.mutex()
+			var rec etcdtest.Recorder
+			other := s.newMutex(s.sessionOn(s.cluster.Client(s.T, rec.Attach), options{}), s.name)
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := after(func() error { return other.Lock(ctx) })
-			s.inLine(second)
-			time.Sleep(settled) // until the session waits
+			s.waits(&rec, m.Key())
 			cancel()
 			err, ok := comes(result, patience)
 			s.check(ok && is(err, context.Canceled), "it returns %v", err)

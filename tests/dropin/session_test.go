@@ -186,9 +186,9 @@ var sessionRows = []behaviour{
 			// from the receipt of its reply. The TTL is long enough for a renewal with such a reply,
 			// and they are late enough to distinguish, on a busy machine, which of the two ends is
 			// first.
-			const late = 1500 * time.Millisecond
+			const late = 2 * time.Second
 			host := s.cluster.Host(s.T)
-			made := s.sessionOn(host.Client(s.T), seconds(8))
+			made := s.sessionOn(host.Client(s.T), seconds(9))
 			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			watch, stop := context.WithCancel(s.ctx)
@@ -197,7 +197,7 @@ var sessionRows = []behaviour{
 			<-gone
 			host.Delay(0, late)
 			defer host.Mend()
-			time.Sleep(5 * time.Second) // for a renewal with such a reply
+			time.Sleep(6500 * time.Millisecond) // for a renewal with such a reply
 			s.check(!isDone(made.Done()), "slow replies have ended it")
 			host.Cut()
 			_, ok := comes(gone, patience)

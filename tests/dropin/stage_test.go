@@ -3,6 +3,7 @@ package dropin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ const (
 	quiet = 60
 	// while is how long a test waits for an event that must not happen.
 	while = 500 * time.Millisecond
-	// settled is how long a candidate whose key exists gets to receive the reply and to wait.
+	// settled is how long a second campaign of a session gets to wait as well.
 	settled = 2 * time.Second
 	// shortly is how long a call gets whose reply is lost: less than a single attempt of our
 	// package may take.
@@ -137,6 +138,11 @@ func (s *stage) queue(ctx context.Context, made session, e election, value strin
 // inLine waits until a session's key exists.
 func (s *stage) inLine(made session) {
 	s.eventually(func() bool { return s.has(s.keyOf(made)) }, "a key in the line")
+}
+
+// waits waits until a candidate waits for an older key: what its client has asked before has been answered.
+func (s *stage) waits(rec *etcdtest.Recorder, older string) {
+	s.eventually(func() bool { return slices.Contains(rec.Placed(), older) }, "a candidate waits")
 }
 
 func (s *stage) keyOf(made session) string { return fmt.Sprintf("%s/%x", s.name, made.Lease()) }
