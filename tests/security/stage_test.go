@@ -86,7 +86,7 @@ func (f *fortress) clientOf(user string, secured *tls.Config, with ...func(*clie
 }
 
 func (f *fortress) config(user string, secured *tls.Config, with ...func(*clientv3.Config)) clientv3.Config {
-	cfg := clientv3.Config{Endpoints: []string{f.endpoint}, TLS: secured, Logger: zap.NewNop(), DialTimeout: 5 * time.Second}
+	cfg := clientv3.Config{Endpoints: []string{f.endpoint}, TLS: secured, Logger: zap.NewNop(), DialTimeout: etcdtest.Patience}
 	if user != "" {
 		cfg.Username, cfg.Password = user, secret
 	}
