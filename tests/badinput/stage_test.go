@@ -123,7 +123,8 @@ func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
 func (s *stage) config(session *lease.Session) election.Config {
 	return election.Config{
 		Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client,
-		Options: election.Options{WatchCheck: -1, Timeout: etcdtest.Patience}, // a request that takes long is not repeated: it would be counted twice
+		// A request that takes long is not repeated: it would be counted twice.
+		Options: election.Options{WatchCheck: -1, Timeout: etcdtest.Patience},
 	}
 }
 

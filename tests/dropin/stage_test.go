@@ -140,7 +140,8 @@ func (s *stage) inLine(made session) {
 	s.eventually(func() bool { return s.has(s.keyOf(made)) }, "a key in the line")
 }
 
-// waits waits until a candidate waits for an older key: what its client has asked before has been answered.
+// waits waits until a candidate waits for an older key: what its client has asked before has been
+// answered.
 func (s *stage) waits(rec *etcdtest.Recorder, older string) {
 	s.eventually(func() bool { return slices.Contains(rec.Placed(), older) }, "a candidate waits")
 }

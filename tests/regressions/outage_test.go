@@ -217,8 +217,8 @@ func roundsOf(nodes []*node) (n int64) {
 func oneAway(t *testing.T, how away, d time.Duration) {
 	c := three(t)
 	name := etcdtest.Election(t)
-	// The TTL is shorter than the outage, and longer than a busy machine and etcd's own election together
-	// keep a renewal waiting.
+	// The TTL is shorter than the outage, and longer than a busy machine and etcd's own election
+	// together keep a renewal waiting.
 	nodes := standThree(t, c, name, sameClient, quick, lasting(6*time.Second))
 	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	before := queueOf(t, c, name)
