@@ -184,10 +184,11 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 		return nil, context.Cause(ctx)
 	}
 	if register {
-		c.machine, err = c.session.Take(c.name(), &c.user)
+		machine, err := c.session.Take(c.name(), &c.user)
 		if err != nil {
-			return nil, err
+			return nil, err // the last candidacy's machine stays: tenures that have ended read from it
 		}
+		c.machine = machine
 	}
 	call := make(chan struct{})
 	c.call, c.news, c.cause = call, nil, nil

@@ -387,3 +387,20 @@ func (k lateKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 	}
 	return k.KV.Get(ctx, key, opts...)
 }
+
+// A campaign that another candidate of the session prevents leaves the ended tenure readable.
+//
+// Fails, with a panic, if the refused campaign drops the candidate's machine.
+func TestEndedTenureAfterARefusedCampaign(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Client, func(cfg *lease.Config) { cfg.Heartbeat.Timeout = time.Minute })
+	first, second := s.candidate("first", on(session)), s.candidate("second", on(session))
+	l := s.lead(first)
+	require.NoError(t, l.Resign(s.Ctx))
+	s.lead(second)
+	require.ErrorIs(t, etcdtest.Err(first.Campaign(s.Ctx)), eldest.ErrCampaigning)
+	require.False(t, l.Holds(0))
+	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+	require.ErrorIs(t, l.Guard().Alive(), eldest.ErrNotLeading)
+	require.NoError(t, l.Resign(s.Ctx))
+}
