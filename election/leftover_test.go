@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -392,5 +393,75 @@ func TestOneRemovalAtATime(t *testing.T) {
 	close(release)
 	require.NoError(t, <-again)
 	require.EqualValues(t, 2, sent.Load())
+	require.Empty(t, s.Queue())
+}
+
+// givenUp starts a campaign whose registration is under way when its context ends. The request is
+// sent when release is closed.
+func (s *env) givenUp(g *gate, campaign func(ctx context.Context) (*election.Leadership, error)) (release chan<- struct{}) {
+	s.T.Helper()
+	sending, release := g.stop()
+	ctx, cancel := context.WithCancel(s.Ctx)
+	given := electiontest.After(func() (*election.Leadership, error) { return campaign(ctx) })
+	get(s, sending)
+	cancel()
+	electiontest.Fails(s.T, given, context.Canceled)
+	return release
+}
+
+// begun waits until a candidate has begun a campaign.
+func (s *env) begun(c *election.Candidate) {
+	s.T.Helper()
+	s.Until("it campaigns", func() bool { return errors.Is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrCampaigning) })
+}
+
+// A campaign that begins while the request of an earlier Try is under way waits for its turn.
+//
+// Fails if the refusal of the Try ends it.
+func TestCampaignAfterATryThatWasGivenUp(t *testing.T) {
+	s := newEnv(t)
+	elder := s.lead(s.candidate("elder"))
+	c, g := s.gated("v")
+	release := s.givenUp(g, c.Try)
+	waiting := s.campaigning(s.Ctx, c)
+	s.begun(c)
+	close(release)
+	s.queued(2)
+	require.NoError(t, elder.Resign(s.Ctx))
+	electiontest.Wins(t, waiting)
+}
+
+// The other way round: the answer to the registration of an earlier campaign has a hint only, which
+// is no reason for a Try not to lead.
+func TestTryAfterACampaignThatWasGivenUp(t *testing.T) {
+	s := newEnv(t)
+	other := s.candidate("other")
+	for range 20 { // so often that registrations do not read the queue any more
+		require.NoError(t, s.lead(other).Resign(s.Ctx))
+	}
+	c, g := s.gated("v")
+	release := s.givenUp(g, c.Campaign)
+	tried := electiontest.After(func() (*election.Leadership, error) { return c.Try(s.Ctx) })
+	s.begun(c)
+	close(release)
+	electiontest.Wins(t, tried)
+}
+
+// Another candidate of the session campaigns while the registration of the first one is under way:
+// it leads with its own value.
+//
+// Fails if it takes the key as its own, which has the value of the first one.
+func TestRegistrationOfAnotherCandidateThatGaveUp(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Client)
+	first, g := s.gated("first", on(session))
+	second := s.candidate("second", on(session), func(cfg *election.Config) { cfg.KV = g })
+	release := s.givenUp(g, first.Campaign)
+	waiting := s.campaigning(s.Ctx, second)
+	s.begun(second)
+	close(release)
+	l := electiontest.Wins(t, waiting)
+	require.Equal(t, "second", s.value(second.Key()))
+	require.NoError(t, l.Resign(s.Ctx))
 	require.Empty(t, s.Queue())
 }

@@ -74,7 +74,7 @@ func (c *Candidate) send(a core.Ask) {
 			pause = attempts.Pause(policy)
 		}
 		told := *attempts // the next attempt may begin before Tell is called for this one
-		if c.answered(ctx, serial, answer{e, r.place, err, pause, stretch}) && err != nil {
+		if c.answered(ctx, serial, answer{e, r.User, r.place, err, pause, stretch}) && err != nil {
 			told.Tell(ctx, policy, err, pause)
 		}
 	})
@@ -83,6 +83,7 @@ func (c *Candidate) send(a core.Ask) {
 // answer is the outcome of a request.
 type answer struct {
 	core.Event
+	user  *User // for whom the request was sent
 	place *txn.Position
 	err   error
 	pause time.Duration // before the next attempt, if there is one
@@ -99,6 +100,7 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 	if c.asked != serial || ctx.Err() != nil && a.err != nil {
 		return false
 	}
+	c.entered(&a)
 	c.inStretch(&a)
 	c.cancel, c.delay = nil, a.pause
 	if c.state.Phase == core.Leaving && a.Kind == core.Refused {
@@ -107,6 +109,23 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 	}
 	c.take(a.Event, a.place)
 	return c.state.Paused
+}
+
+// entered changes the answer to a registration that a campaign has sent and given up, if the next
+// campaign began before the answer arrived.
+func (c *Candidate) entered(a *answer) {
+	waits := c.state.Want == core.Queue || c.state.Want == core.Lead
+	switch {
+	case a.Kind == core.Refused && waits && errors.Is(a.err, eldest.ErrNotElected):
+		// The registration was to be alone in the queue, and the present campaign waits: it registers.
+		a.Event, a.pause = core.Event{Kind: core.Undone}, 0
+	case a.Kind == core.Registered && a.user != c.user && !c.user.Shared && !c.session.past.Held(a.Token, c):
+		// The key has the value of another user, which has given it up.
+		c.session.past.Doom(a.Token)
+	}
+	if a.Kind == core.Registered && c.state.Want == core.LeadNow && a.Position.Revision == 0 && !a.Position.Complete {
+		a.Position.Elders = nil // only a hint: the candidates in it may have left, and do not exclude a win
+	}
 }
 
 // stretch blocks until there is a stretch of the session's heartbeats, if the request asks for the
@@ -190,9 +209,7 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 		p, err = r.Queue.EnterAlone(ctx, r.KV, r.entry)
 	}
 	if errors.Is(err, eldest.ErrForeignKey) { // to find out, the candidate must be queued for a moment
-		if p, err = r.Queue.Enter(ctx, r.KV, r.entry); p.Revision == 0 && !p.Complete && r.Request == core.RegisterAlone {
-			p.Ahead = nil // only a hint: the candidates in it may have left, and do not exclude a win
-		}
+		p, err = r.Queue.Enter(ctx, r.KV, r.entry)
 	}
 	switch {
 	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
