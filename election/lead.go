@@ -43,7 +43,9 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 		case <-leading.Done():
 			return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
 		case <-patience.C:
-			if mutex.holder.Load() == l { // of this tenure: no time limit
+			// No time limit for a function of this tenure. And the process may have been stopped: if the
+			// tenure has ended meanwhile, or no function runs any more, that counts and not the timer.
+			if holder := mutex.holder.Load(); holder == nil || holder == l || leading.Err() != nil {
 				patience.Reset(l.c.cfg.Drain)
 				continue
 			}

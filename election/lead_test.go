@@ -323,3 +323,29 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	get(s, runs)
 	require.NoError(t, get(s, third))
 }
+
+// After a pause of the process several things may be true at once. Here the limit is over at once: no
+// function is stuck if none runs, and the end of the tenure is a better reason.
+//
+// Fails, in some rounds, if the timer alone decides.
+func TestStuckAmongOtherReasons(t *testing.T) {
+	s := newEnv(t)
+	at := func(cfg *election.Config) { cfg.Drain = time.Nanosecond }
+	c := s.candidate("v", at)
+	for range 20 {
+		require.NoError(t, s.lead(c).Lead(s.Ctx, nothing))
+	}
+	turn := election.NewMutex()
+	shared := func(cfg *election.Config) { cfg.Mutex = turn }
+	stop, done := s.stubborn(s.lead(s.candidate("stubborn", shared, func(cfg *election.Config) { cfg.Election += "-2" })))
+	c = s.candidate("w", shared, at)
+	for range 20 {
+		l := s.lead(c)
+		require.NoError(t, l.Resign(s.Ctx))
+		err := l.Lead(s.Ctx, nothing)
+		require.ErrorIs(t, err, eldest.ErrResigned)
+		require.NotErrorIs(t, err, eldest.ErrStuck)
+	}
+	close(stop)
+	require.NoError(t, get(s, done))
+}
