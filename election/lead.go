@@ -76,18 +76,22 @@ func (l *Leadership) counted(change int) {
 	l.leads += change
 }
 
-// resignAfter resigns. The caller's context has often ended; then it uses a context of its own. A
-// tenure that is suspended keeps its key if ctx has not ended.
+// resignAfter resigns. The caller's context has often ended, or ends meanwhile; then it uses a context
+// of its own. A tenure that is suspended keeps its key if ctx has not ended.
 func (l *Leadership) resignAfter(ctx context.Context) error {
 	if ctx.Err() == nil && l.suspended() {
 		return context.Cause(l.ctx)
 	}
-	if ctx.Err() != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
-		defer cancel()
+	var err error
+	if ctx.Err() == nil {
+		err = l.Resign(ctx)
 	}
-	if err := l.Resign(ctx); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
+	if ctx.Err() != nil { // before, or during the resignation
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
+		defer cancel()
+		err = l.Resign(bounded)
+	}
+	if err != nil && !errors.Is(err, eldest.ErrNotLeading) {
 		return err
 	}
 	return nil

@@ -349,3 +349,22 @@ func TestStuckAmongOtherReasons(t *testing.T) {
 	close(stop)
 	require.NoError(t, get(s, done))
 }
+
+// The context ends while the resignation is under way: Lead waits for its outcome for as long as if it
+// had ended before.
+//
+// Fails if the resignation has failed as soon as the context ends.
+func TestLeadCancelledDuringTheResignation(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v")
+	l := s.lead(c)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	defer cancel()
+	sending, release := g.stop()
+	done := etcdtest.Go(func() error { return l.Lead(ctx, nothing) })
+	get(s, sending)
+	cancel()
+	time.AfterFunc(100*time.Millisecond, func() { close(release) })
+	require.NoError(t, get(s, done))
+	require.Empty(t, s.Queue())
+}
