@@ -159,12 +159,22 @@ func (l *Leadership) resign(ctx context.Context) error {
 		case c.stands(): // the next campaign begins when the key is deleted
 			wait := c.machine.Leave(nil, nil)
 			c.unlock()
-			return wait(ctx)
+			return l.deleted(wait(ctx))
 		}
 	}
 	wait := c.leave(eldest.ErrResigned)
 	c.unlock()
-	return wait(ctx)
+	return l.deleted(wait(ctx))
+}
+
+// deleted returns the session's cause if a wait for the deletion of the key ended with the session,
+// before etcd had confirmed the deletion; else the error of the wait.
+func (l *Leadership) deleted(err error) error {
+	session := l.c.cfg.Session.Context()
+	if err == nil && session.Err() != nil && l.c.session.Doomed(l.token) {
+		err = context.Cause(session)
+	}
+	return err
 }
 
 // Proclaim replaces the value of a candidate that waits or leads, in one request; it keeps its

@@ -187,3 +187,23 @@ func TestDrainedTokenDoesNotComeBack(t *testing.T) {
 	session.Abandon()
 	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token(), "a drained token comes back")
 }
+
+// The session ends while the request of Resign is under way: nothing is confirmed, and the key exists.
+//
+// Fails if Resign returns nil.
+func TestSessionEndsDuringAResignation(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Client)
+	c, g := s.gated("v", on(session))
+	l := s.lead(c)
+	sending, release := g.stop()
+	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+	abandoned := etcdtest.Go(func() error { session.Abandon(); return nil })
+	get(s, session.Context().Done())
+	go func() { close(release) }()
+	err := get(s, resigned)
+	require.NoError(t, get(s, abandoned))
+	require.Len(t, s.Queue(), 1)
+	require.ErrorIs(t, err, eldest.ErrClosed)
+}

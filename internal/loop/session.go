@@ -62,6 +62,10 @@ func NewSession(ctx context.Context, lease int64, beats Heartbeats, look func())
 	return &Session{lease: lease, past: past.Of(lease), look: look, beats: beats, ctx: ctx, candidates: make(map[Name]*Candidate), tasks: newTasks()}
 }
 
+// Doomed reports whether the key with this token was to be deleted, and may still exist. It needs no
+// mutex.
+func (s *Session) Doomed(token eldest.Token) bool { return s.past.Doomed(token) }
+
 // Beats reports whether the session has heartbeats. It needs no mutex.
 func (s *Session) Beats() bool { return s.beats.Pace.Timeout > 0 }
 
