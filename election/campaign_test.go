@@ -329,3 +329,27 @@ func TestErrorsQuoteNames(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 	require.NoError(t, s.lead(c).Resign(s.Ctx), "but they are names like any other")
 }
+
+// The reply to a proclaim is lost, and the tenure is drained meanwhile: its key exists, with the new
+// value.
+//
+// Fails if the end of the tenure replaces the unknown outcome.
+func TestProclaimOfUnknownOutcomeAfterTheEnd(t *testing.T) {
+	for name, proclaim := range map[string]func(s *env, c *election.Candidate, l *election.Leadership) error{
+		"candidate": func(s *env, c *election.Candidate, _ *election.Leadership) error {
+			return c.Proclaim(s.Ctx, []byte("w"))
+		},
+		"leadership": func(s *env, _ *election.Candidate, l *election.Leadership) error {
+			return l.Proclaim(s.Ctx, []byte("w"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t)
+			c, g := s.gated("v")
+			l := s.lead(c)
+			g.on(nil, func(context.Context, error) error { l.Drain(nil); return context.DeadlineExceeded })
+			s.is(proclaim(s, c, l), eldest.ErrNotLeading, eldest.ErrDraining, eldest.ErrOutcomeUnknown)
+			require.Equal(t, "w", s.value(c.Key()))
+		})
+	}
+}

@@ -109,12 +109,7 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	err := l.alive()
 	if err == nil {
 		err = l.c.proclaim(ctx, l.token, value)
-		if ended := l.alive(); err != nil && ended != nil {
-			if errors.Is(err, eldest.ErrOutcomeUnknown) {
-				ended = fmt.Errorf("%w: %w", ended, err)
-			}
-			err = ended
-		}
+		err = over(err, l.alive())
 	}
 	return l.c.failed("proclaim", err)
 }
@@ -186,11 +181,22 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	token, err := c.current()
 	if err == nil {
 		err = c.proclaim(ctx, token, value)
-		if _, ended := c.current(); err != nil && ended != nil {
-			err = ended
-		}
+		_, ended := c.current()
+		err = over(err, ended)
 	}
 	return c.failed("proclaim", err)
+}
+
+// over returns the error of a request that failed with err, if the candidacy or the tenure ended
+// meanwhile, with ended: that is the reason, but the outcome of the request may be unknown nevertheless.
+func over(err, ended error) error {
+	switch {
+	case err == nil || ended == nil:
+		return err
+	case errors.Is(err, eldest.ErrOutcomeUnknown):
+		return fmt.Errorf("%w: %w", ended, err)
+	}
+	return ended
 }
 
 // current returns the token of the candidacy or tenure, or an error that says why there is none.
