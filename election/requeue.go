@@ -51,9 +51,9 @@ func (c *Candidate) requeue(ctx context.Context) (Position, error) {
 	c.lock()
 	defer c.unlock()
 	switch {
-	case err == nil:
+	case c.step != s: // it is over, perhaps at the moment at which ctx ended
 		return s.place, s.err
-	case first && c.step == s && c.call == nil:
+	case first && c.call == nil:
 		c.machine.Do(core.Event{Kind: core.Leave, Err: err})
 	}
 	return Position{}, err

@@ -347,3 +347,34 @@ func TestRequeueWithoutAwait(t *testing.T) {
 	won := s.await(b)
 	require.Equal(t, place.Token, won.Token())
 }
+
+// untilReady is a context that ends when ready is closed. Its end is waited for only after that.
+type untilReady struct {
+	context.Context
+	ready chan struct{}
+}
+
+func (c untilReady) Done() <-chan struct{} { <-c.ready; return c.ready }
+func (untilReady) Err() error              { return context.Canceled }
+
+// The context ends when the requeue is completed. No campaign waits, so an error would say that the
+// candidate has left the queue.
+//
+// Fails, in some rounds, if the end of the context comes first.
+func TestContextEndsWithTheRequeue(t *testing.T) {
+	s := newEnv(t)
+	s.lead(s.candidate("elder"))
+	c := s.candidate("v")
+	for range 20 {
+		before := s.register(c).Token
+		ctx := untilReady{s.Ctx, make(chan struct{})}
+		go func() {
+			defer close(ctx.ready)
+			s.Until("queued again", func() bool { return c.Status().Token > before })
+		}()
+		place, err := c.Requeue(ctx)
+		require.NoError(t, err)
+		require.Greater(t, place.Token, before)
+		require.NoError(t, c.Withdraw(s.Ctx))
+	}
+}
