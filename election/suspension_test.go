@@ -270,3 +270,15 @@ func TestRemaining(t *testing.T) {
 	require.False(t, e.Drained.IsZero())
 	require.Zero(t, remains())
 }
+
+// The drain of a suspended tenure changes the status, and Changed says so.
+func TestChangedByTheDrainOfASuspendedTenure(t *testing.T) {
+	t.Parallel()
+	s, l := newSuspendable(t)
+	s.suspend(t, l)
+	changed := s.Candidate.Changed()
+	require.True(t, s.Candidate.Status().Suspended)
+	l.Drain(nil)
+	require.Equal(t, election.Status{Token: l.Token(), Draining: true}, s.Candidate.Status())
+	etcdtest.Take(t, changed, "the change")
+}

@@ -50,7 +50,7 @@ func (c *Candidate) tell(s loop.Step) {
 		}
 		c.stepped(Position{}, c.cause)
 	}
-	if s.Before.Phase != s.After.Phase || s.Before.Token != s.After.Token {
+	if s.Before.Phase != s.After.Phase || s.Before.Token != s.After.Token || s.Before.Doomed != s.After.Doomed {
 		c.turned()
 	}
 }
