@@ -56,7 +56,7 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.LeadNow, true)
 	if errors.Is(err, eldest.ErrNotElected) {
 		c.lock()
-		wait := c.leave(err)
+		wait := c.machine.Leave(nil, nil) // no event: the next call of another goroutine may have begun
 		c.unlock()
 		if lerr := wait(ctx); lerr != nil {
 			err = fmt.Errorf("%w; leaving the queue again: %w", err, lerr)

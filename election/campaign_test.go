@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // A key of the candidate's own lease, left over from a process that crashed, is adopted; behind
@@ -351,5 +353,39 @@ func TestProclaimOfUnknownOutcomeAfterTheEnd(t *testing.T) {
 			s.is(proclaim(s, c, l), eldest.ErrNotLeading, eldest.ErrDraining, eldest.ErrOutcomeUnknown)
 			require.Equal(t, "w", s.value(c.Key()))
 		})
+	}
+}
+
+// slow is a clock whose reading takes a moment.
+type slow struct{ lease.Clock }
+
+func (c slow) Now() time.Duration { time.Sleep(time.Millisecond); return c.Clock.Now() }
+
+// Another goroutine registers as soon as a Try has ended.
+//
+// Fails, in some rounds, if Try leaves the queue although it has none of its own place in it.
+func TestRegisterAtTheEndOfATry(t *testing.T) {
+	s := newEnv(t)
+	s.lead(s.candidate("elder"))
+	c := s.candidate("v", on(s.session(s.Client, func(cfg *lease.Config) { cfg.Clock = slow{lease.Monotonic()} })))
+	for range 30 {
+		tried := etcdtest.Go(func() error { return etcdtest.Err(c.Try(s.Ctx)) })
+		time.Sleep(2 * time.Millisecond) // under way
+		others := make(chan error, 3)
+		for range cap(others) {
+			go func() {
+				err := eldest.ErrCampaigning
+				for errors.Is(err, eldest.ErrCampaigning) && c.Status().Token == 0 {
+					_, err = c.Register(s.Ctx)
+				}
+				others <- err
+			}()
+		}
+		_ = get(s, tried)
+		for range cap(others) {
+			require.NotErrorIs(t, get(s, others), eldest.ErrNotElected)
+		}
+		require.NotZero(t, c.Status().Token)
+		require.NoError(t, c.Withdraw(s.Ctx))
 	}
 }
