@@ -114,10 +114,11 @@ func (c *Candidate) won() bool { return c.phase() == core.Leading || c.phase() =
 
 // Close ends a campaign (Campaign then returns an error that wraps eldest.ErrClosed) or a tenure,
 // removes the key, and waits for all background work, hooks and guarded watches included. It blocks
-// until that is done, the session has ended, or ctx has ended; in the last case it returns ctx's
-// error, the key is removed in the background during the session, and Close may be called again. The
-// session stays open: it belongs to the caller. If a registration may still arrive late, the session
-// continues to watch for it.
+// until that is done, the session has ended, ctx has ended, or etcd refuses the removal; in the last
+// two cases it returns ctx's or etcd's error, the key is removed in the background during the session,
+// and Close may be called again. The session stays open: it belongs to the caller. If a registration
+// may still arrive late, the session continues to watch for it. Once Close has returned nil no hook is
+// called.
 func (c *Candidate) Close(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -130,6 +131,7 @@ func (c *Candidate) Close(ctx context.Context) error {
 	err := quit(ctx)
 	c.watches.Wait() // the tenure has ended, and they with it
 	if err == nil {
+		c.hooks.End() // the watch for a late registration continues, and calls none
 		err = c.hooks.Wait(ctx)
 	}
 	return c.failed("close candidate", err)

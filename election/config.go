@@ -67,7 +67,7 @@ type Options struct {
 	// calling it. nil costs nothing.
 	//
 	// Keep the values small: all of them are in one reply, which must arrive within Timeout. If it
-	// never does the oldest candidate repeats the read, and no candidate leads; no hook reports
+	// never does the oldest candidate repeats the read, and no candidate leads; Hooks.Retrying reports
 	// that.
 	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
 	// Hooks are called for the candidate's events. See Hooks for the calling rules.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -283,4 +284,38 @@ func TestDroppedCallsOfACandidateAreCounted(t *testing.T) {
 	for a.Dropped() == 0 {
 		require.NoError(t, s.lead(a).Resign(s.Ctx))
 	}
+}
+
+// A registration may still arrive when the candidate is closed. The session continues to watch for it,
+// and reports nothing: the program has closed what its hooks use.
+//
+// Fails if that watch calls hooks.
+func TestNoHookAfterClose(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Admin)
+	host := etcdtest.Shared(t).Host(t)
+	cli := host.Client(t)
+	g := newGate(cli)
+	var closed atomic.Bool
+	late := make(chan string, 1000)
+	report := func(what string) {
+		if closed.Load() {
+			late <- what
+		}
+	}
+	c := s.candidate("v", on(session), soon, func(cfg *election.Config) {
+		cfg.KV, cfg.Watcher, cfg.Timeout = g, cli, 100*time.Millisecond
+		cfg.WatchCheck = 100 * time.Millisecond
+		cfg.Hooks.Interrupted = func(e election.InterruptedEvent) { report("interrupted: " + e.Reason.Error()) }
+		cfg.Hooks.Retrying = func(e election.RetryingEvent) { report("retrying " + e.Op) }
+	})
+	s.lost(c, g)
+	require.NoError(t, c.Close(s.Ctx))
+	closed.Store(true)
+	host.Cut()
+	time.Sleep(time.Second)
+	require.Empty(t, late)
+	host.Mend()
+	s.arrives(session)
+	s.clean(session)
 }

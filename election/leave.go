@@ -10,9 +10,9 @@ import (
 
 // Withdraw takes a waiting candidate out of the queue: its campaign, if there is one, returns an
 // error that wraps eldest.ErrWithdrawn now, and the key is deleted. It blocks until the server has
-// confirmed the deletion, the session has ended, or ctx has ended; in the last case it returns
-// ctx's error, the key is removed in the background during the session, and Withdraw may be called
-// again. Errors: eldest.ErrLeading (resign instead), eldest.ErrNotRegistered.
+// confirmed the deletion, the session has ended, ctx has ended, or etcd refuses; in the last two cases
+// it returns ctx's or etcd's error, the key is removed in the background during the session, and
+// Withdraw may be called again. Errors: eldest.ErrLeading (resign instead), eldest.ErrNotRegistered.
 func (c *Candidate) Withdraw(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))

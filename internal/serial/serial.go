@@ -17,6 +17,7 @@ type Queue struct {
 	// has run everything and ends.
 	idle    chan struct{}
 	dropped int
+	over    bool // End was called
 }
 
 // Do queues f and returns at once. A nil f is ignored.
@@ -26,6 +27,9 @@ func (q *Queue) Do(f func()) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.over {
+		return
+	}
 	if len(q.waiting) >= Limit {
 		q.dropped++
 		return
@@ -66,6 +70,13 @@ func (q *Queue) run(idle chan struct{}) {
 		q.mu.Unlock()
 		f()
 	}
+}
+
+// End has Do ignore all further callbacks. Those that are queued still run.
+func (q *Queue) End() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
 }
 
 // Wait blocks until all callbacks that are queued so far have run, or ctx ends; then it returns the
