@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,7 +19,8 @@ import (
 // the create revision that its token names: a candidate that left and came back has a new token and
 // stays. It sends one request on a healthy cluster. It blocks until any member of etcd confirms, or
 // ctx ends (its cause; the request may still arrive). If the candidate has left already, Evict
-// succeeds. Errors: eldest.ErrInvalid, before anything is sent; errors of etcd.
+// succeeds. Errors: eldest.ErrInvalid, before anything is sent; errors of etcd, which wrap
+// eldest.ErrOutcomeUnknown if the candidate may have been removed.
 //
 // The evicted candidate is notified in milliseconds and its tenure ends with eldest.ErrDeposed, but
 // its successor is notified at the same moment: while the evicted leader is partitioned from etcd,
@@ -28,7 +30,15 @@ func Evict(ctx context.Context, kv clientv3.KV, election string, c eldest.Candid
 	err := checkEvict(ctx, kv, election, c)
 	if err == nil {
 		policy := retryrpc.Policy{Client: kv, Timeout: DefaultTimeout, Backoff: retry.Default()}
-		err = policy.Until(ctx, func(once context.Context) error { return txn.Leave(once, kv, c.Key, c.Token) })
+		unknown := false // of any attempt: the refusal of a later one does not undo it
+		err = policy.Until(ctx, func(once context.Context) error {
+			err := txn.Leave(once, kv, c.Key, c.Token)
+			unknown = unknown || errors.Is(err, eldest.ErrOutcomeUnknown)
+			return err
+		})
+		if err != nil && unknown && !errors.Is(err, eldest.ErrOutcomeUnknown) {
+			err = fmt.Errorf("%w: %w", eldest.ErrOutcomeUnknown, err)
+		}
 	}
 	if err != nil {
 		return &eldest.OpError{Op: "evict", Election: election, Key: c.Key, Lease: c.Lease, Err: err}

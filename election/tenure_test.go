@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -224,4 +225,20 @@ func TestEvict(t *testing.T) {
 	again := s.lead(c)
 	evict(l.Token())
 	require.NoError(t, again.Proclaim(s.Ctx, []byte("the key is there")))
+}
+
+// The reply to an eviction is lost, and the repetition is refused: the candidate may be evicted, and here
+// it is.
+//
+// Fails if the refusal alone is returned.
+func TestEvictIsRefusedAfterALostReply(t *testing.T) {
+	x := newTenure(t)
+	g := newGate(x.Admin)
+	g.on(nil, func(context.Context, error) error {
+		g.on(func(context.Context) error { return rpctypes.ErrPermissionDenied }, nil)
+		return context.DeadlineExceeded
+	})
+	err := election.Evict(x.Ctx, g, x.Election, eldest.Candidate{Key: x.c.Key(), Token: x.l.Token()})
+	require.Empty(t, x.Queue())
+	x.is(err, rpctypes.ErrPermissionDenied, eldest.ErrOutcomeUnknown)
 }
