@@ -16,7 +16,12 @@ type addresses struct {
 	// address in the value of that key.
 	registered bool
 	published  string
+	// unsure is set while a request is under way, or its outcome is unknown, that replaces published.
+	unsure bool
 }
+
+// pending reports whether the key may have another address than the one that was set last.
+func (a addresses) pending() bool { return a.unsure || a.published != a.now }
 
 // Address returns where other nodes forward requests to: Config.Address, or the address that
 // SetAddress was given last. It does not block.
@@ -48,7 +53,7 @@ func (e *Elector) SetAddress(ctx context.Context, address string) error {
 	}
 	e.addresses.Update(func(a addresses) addresses { a.now = address; return a })
 	e.cell.Update(func(p published) published { return p }) // readers of the status may read Address as well
-	_, err = e.addresses.Reader().NextWhere(ctx, func(a addresses) bool { return !a.registered || a.published == a.now })
+	_, err = e.addresses.Reader().NextWhere(ctx, func(a addresses) bool { return !a.registered || !a.pending() })
 	return e.failed("set address", err)
 }
 
@@ -63,7 +68,7 @@ func (c Config) at(address string) *Config {
 func (r *round) registering() ([]byte, error) {
 	e := r.e
 	e.addresses.Update(func(a addresses) addresses {
-		a.registered, a.published = true, a.now
+		a.registered, a.published, a.unsure = true, a.now, false
 		return a
 	})
 	a, _ := e.addresses.Get()
@@ -80,12 +85,14 @@ func (r *round) publishAddress() {
 	e, ctx := r.e, r.session.Context()
 	r.closing.Go(func() {
 		for failures := 0; ; {
-			a, err := e.addresses.Reader().NextWhere(ctx, func(a addresses) bool { return a.published != a.now })
+			a, err := e.addresses.Reader().NextWhere(ctx, addresses.pending)
 			if err != nil {
 				return
 			}
+			// Before the request: after a lost reply the former address has to be published again, too.
+			e.addresses.Update(func(is addresses) addresses { is.unsure = true; return is })
 			if err = r.proclaim(ctx, a.now); err == nil {
-				e.addresses.Update(func(is addresses) addresses { is.published = a.now; return is })
+				e.addresses.Update(func(is addresses) addresses { is.published, is.unsure = a.now, false; return is })
 				failures = 0
 				continue
 			}

@@ -239,3 +239,22 @@ func TestSetAddressAfterAPanic(t *testing.T) {
 	*codec.now = false
 	require.NoError(t, e.SetAddress(etcdtest.ContextFor(t, time.Second), "n:2"))
 }
+
+// The reply to the publication of an address is lost, and then the former address is set again: the
+// key has the new one, so it is published as well.
+func TestSetAddressBackAfterALostReply(t *testing.T) {
+	t.Parallel()
+	name, host := etcdtest.Election(t), etcdtest.Shared(t).Host(t)
+	n := run(t, config(name, "n", host.Client(t)))
+	etcdtest.Take(t, n.won, "the win")
+	swallow := host.SwallowNextReply(etcdtest.Containing("n:2"))
+	first, cancel := context.WithCancel(etcdtest.Context(t))
+	set := etcdtest.Go(func() error { return n.SetAddress(first, "n:2") })
+	require.NoError(t, swallow.Wait(etcdtest.Context(t)))
+	cancel()
+	require.ErrorIs(t, etcdtest.Take(t, set, "the end of its context"), context.Canceled)
+	require.NoError(t, n.SetAddress(etcdtest.Context(t), "n:1"))
+	id, err := identity.Protobuf{}.Decode(queueOf(t, etcdtest.Shared(t).Client(t), name)[0].Value)
+	require.NoError(t, err)
+	require.Equal(t, "n:1", id.Address)
+}
