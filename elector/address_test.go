@@ -20,6 +20,7 @@ import (
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/memetcd"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // followsAt waits until the node follows another one at an address.
@@ -257,4 +258,36 @@ func TestSetAddressBackAfterALostReply(t *testing.T) {
 	id, err := identity.Protobuf{}.Decode(queueOf(t, etcdtest.Shared(t).Client(t), name)[0].Value)
 	require.NoError(t, err)
 	require.Equal(t, "n:1", id.Address)
+}
+
+// When the key is lost, SetAddress returns, also while the lead function ignores its context.
+func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
+	t.Parallel()
+	for cause, lose := range map[error]func(cli *clientv3.Client, s *lease.Session, l *elector.Leadership) error{
+		eldest.ErrDeposed: func(cli *clientv3.Client, _ *lease.Session, l *elector.Leadership) error {
+			return etcdtest.Err(cli.Delete(context.Background(), l.Key()))
+		},
+		eldest.ErrSessionLost: func(_ *clientv3.Client, s *lease.Session, _ *elector.Leadership) error { s.Forfeit(nil); return nil },
+		eldest.ErrResigned: func(_ *clientv3.Client, s *lease.Session, l *elector.Leadership) error {
+			return l.Resign(context.Background())
+		},
+	} {
+		inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+			session, won, release := make(chan *lease.Session, 100), make(chan *elector.Leadership, 100), make(chan struct{})
+			n := &node{id: "n"}
+			n.runWith(t, config("lost", "n", cli, virtual, func(cfg *elector.Config) {
+				cfg.Session.Hooks.Opened = func(o lease.OpenedEvent) { session <- o.Session }
+			}), func(_ context.Context, l *elector.Leadership) error {
+				won <- l
+				<-release
+				return nil
+			})
+			defer close(release)
+			l := etcdtest.Take(t, won, "the win")
+			require.NoError(t, lose(cli, etcdtest.Take(t, session, "the session"), l))
+			<-l.Done()
+			require.ErrorIs(t, l.Err(), cause)
+			require.NoError(t, n.SetAddress(etcdtest.ContextFor(t, time.Minute), "n:2"))
+		})
+	}
 }

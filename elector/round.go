@@ -188,6 +188,7 @@ func (r *round) leave(ctx context.Context) {
 func (r *round) abandon(reason error) {
 	e := r.e
 	e.leftKeys = true
+	r.unregistered()
 	r.session.Abandon()
 	e.log.warn("lease left to expire", "lease", fmt.Sprintf("%x", r.session.ID()), "reason", reason)
 }

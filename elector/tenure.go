@@ -43,6 +43,9 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	}
 	if lost := l.Err(); lost != nil {
 		cause = lost
+		if !errors.Is(lost, eldest.ErrSuspended) && !errors.Is(lost, eldest.ErrDraining) {
+			r.unregistered() // the key is gone, or cannot be written any more
+		}
 	}
 	end(cause)
 	r.e.publish(unknown(cause), nil)
