@@ -114,16 +114,18 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Lea
 
 // rounds returns when ctx has ended and the last round is over.
 func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leadership) error) error {
-	if e.stuck != nil {
-		select {
-		case <-e.stuck:
-			e.stuck = nil
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w: the function of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
-		}
-	}
 	standing, done := e.standing(ctx)
 	defer done()
+	if e.stuck != nil {
+		if retry.Wait(standing, e.stuck) != nil {
+			e.spectate(ctx)
+			if e.isStuck() {
+				return fmt.Errorf("%w: %w: the function of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
+			}
+			return context.Cause(ctx)
+		}
+		e.stuck = nil
+	}
 	for attempt := 0; ; attempt++ {
 		r := &round{e: e, lead: lead}
 		err := r.run(standing)

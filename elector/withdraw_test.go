@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -106,4 +109,56 @@ func TestWithdrawInALaterRun(t *testing.T) {
 	require.NoError(t, e.Withdraw(etcdtest.Context(t), nil))
 	stop()
 	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
+}
+
+// Withdraw does not wait for the function that an earlier Run left behind: the node has no key. It
+// follows the leader.
+func TestWithdrawWhileALaterRunWaits(t *testing.T) {
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
+	require.NoError(t, err)
+	release := make(chan struct{})
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	require.ErrorIs(t, e.Run(ctx, func(context.Context, *elector.Leadership) error {
+		cancel()
+		<-release
+		return nil
+	}), eldest.ErrStuck)
+	require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), name+"/", clientv3.WithPrefix()))) // the key that was left
+	leader := run(t, config(name, "leader", cli))
+	etcdtest.Take(t, leader.won, "the win")
+
+	again := &node{id: "n"}
+	again.Elector, again.done = e, make(chan error, 1)
+	ctx, again.stop = context.WithCancel(etcdtest.Context(t))
+	go func() { again.done <- e.Run(ctx, untilOver) }()
+	_, err = e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNotRegistered) })
+	require.NoError(t, err)
+	require.NoError(t, e.Withdraw(etcdtest.ContextFor(t, 2*time.Second), nil))
+	again.follows(t, "leader")
+	require.ErrorIs(t, again.end(t), eldest.ErrStuck)
+	close(release)
+}
+
+// A function that an earlier Run left behind and that has returned is not reported as stuck, also if
+// the context of the later Run has ended already.
+func TestLaterRunIsNotStuckAfterAll(t *testing.T) {
+	t.Parallel()
+	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
+	require.NoError(t, err)
+	for range 20 {
+		release, returned := make(chan struct{}), make(chan struct{})
+		ctx, cancel := context.WithCancel(etcdtest.Context(t))
+		require.ErrorIs(t, e.Run(ctx, func(context.Context, *elector.Leadership) error {
+			defer close(returned)
+			cancel()
+			<-release
+			return nil
+		}), eldest.ErrStuck)
+		close(release)
+		<-returned
+		time.Sleep(time.Millisecond)
+		require.NotErrorIs(t, e.Run(ctx, untilOver), eldest.ErrStuck)
+	}
 }
