@@ -41,7 +41,11 @@ func (e *Elector) left() {
 // standing returns the context of the candidacy: ctx, which Withdraw ends as well.
 func (e *Elector) standing(ctx context.Context) (context.Context, context.CancelFunc) {
 	standing, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.withdrawing, func() { cancel(context.Cause(e.withdrawing)) })
+	end := func() { cancel(context.Cause(e.withdrawing)) }
+	if e.withdrawing.Err() != nil {
+		end() // AfterFunc does it on another goroutine, after the first requests
+	}
+	stop := context.AfterFunc(e.withdrawing, end)
 	return standing, func() { stop(); cancel(nil) }
 }
 

@@ -3,6 +3,7 @@ package elector_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 )
 
 // A node that withdraws stops leading, follows the next leader, and does not campaign again.
@@ -161,4 +163,33 @@ func TestLaterRunIsNotStuckAfterAll(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		require.NotErrorIs(t, e.Run(ctx, untilOver), eldest.ErrStuck)
 	}
+}
+
+// A node that withdrew before Run requests no lease.
+func TestWithdrawnNodeHasNoLease(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		var grants grantCount
+		grants.Lease = cli
+		for range 200 {
+			e, err := elector.New(config("withdrawn", "n", cli, virtual, func(cfg *elector.Config) {
+				cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: &grants, Majority: cli})
+			}))
+			require.NoError(t, err)
+			require.NoError(t, e.Withdraw(t.Context(), nil))
+			require.ErrorIs(t, e.Run(etcdtest.ContextFor(t, time.Millisecond), untilOver), context.DeadlineExceeded)
+		}
+		require.Zero(t, grants.n.Load())
+	})
+}
+
+// grantCount counts the leases that were requested.
+type grantCount struct {
+	clientv3.Lease
+	n atomic.Int32
+}
+
+func (g *grantCount) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	g.n.Add(1)
+	return g.Lease.Grant(ctx, ttl)
 }
