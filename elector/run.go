@@ -62,15 +62,15 @@ func Run(ctx context.Context, client *clientv3.Client, election string, lead fun
 	for _, option := range options {
 		option(&cfg)
 	}
-	if client == nil {
-		return failed("run", election, invalid("the client is nil"))
+	if client == nil || ctx == nil || lead == nil {
+		return failed("run", election, invalid("the context, the client or the lead function is nil"))
 	}
 	e, err := New(cfg)
 	if err != nil {
 		return err
 	}
 	err = e.Run(ctx, lead)
-	if ctx == nil || ctx.Err() == nil || errors.Is(err, eldest.ErrStuck) {
+	if ctx.Err() == nil || errors.Is(err, eldest.ErrStuck) {
 		return err
 	}
 	return nil

@@ -113,3 +113,11 @@ func TestDial(t *testing.T) {
 	require.True(t, cli.GetLogger().Core().Enabled(2), "errors")
 	require.ErrorIs(t, etcdtest.Err(elector.Dial(clientv3.Config{})), clientv3.ErrNoAvailableEndpoints)
 }
+
+// Bad input is an error also if the context has ended.
+func TestRunErrorsAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, elector.Run(over, etcdtest.Shared(t).Client(t), etcdtest.Election(t), nil), eldest.ErrInvalid)
+}
