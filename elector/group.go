@@ -219,7 +219,8 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		}
 		*began = time.Now()
 		err = g.tenure(ctx, l, lead)
-		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil {
+		// The error of the lead function may wrap the suspension of another tenure.
+		if !errors.Is(err, eldest.ErrSuspended) || !errors.Is(l.Err(), eldest.ErrSuspended) || ctx.Err() != nil {
 			return err
 		}
 		// The key may still exist: a suspended leader leads again, unless it was evicted.

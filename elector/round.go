@@ -61,7 +61,8 @@ func (r *round) play(ctx context.Context) error {
 	}
 	for {
 		err = r.tenure(ctx, l)
-		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil || r.session.Err() != nil {
+		// The error of the lead function may wrap the suspension of another tenure.
+		if !errors.Is(err, eldest.ErrSuspended) || !errors.Is(l.Err(), eldest.ErrSuspended) || ctx.Err() != nil || r.session.Err() != nil {
 			break
 		}
 		// The key may still exist: a suspended leader leads again, unless it was evicted.

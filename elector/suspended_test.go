@@ -2,6 +2,8 @@ package elector_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -63,5 +65,29 @@ func TestSuspendedGroupLeadsOn(t *testing.T) {
 		for name, l := range g.leads(len(elections)) {
 			require.Equal(t, led[name].Token(), l.Token())
 		}
+	})
+}
+
+// The error of a lead function that wraps another tenure's suspension, of which it knows, is the
+// reason why the round ended.
+func TestSuspensionOfAnotherTenure(t *testing.T) {
+	t.Parallel()
+	theirs := fmt.Errorf("another election: %w", eldest.ErrSuspended)
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		n := &node{id: "n"}
+		n.runWith(t, config("theirs", "n", cli, virtual, func(cfg *elector.Config) { cfg.Backoff = func(int) time.Duration { return time.Hour } }),
+			func(context.Context, *elector.Leadership) error { return theirs })
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, n.Status().Reason(), theirs)
+		require.ErrorIs(t, n.Status().Reason(), eldest.ErrResigned)
+
+		var log etcdtest.Paper
+		g := group(t, cli, virtual, func(cfg *elector.Config) {
+			cfg.Backoff = func(int) time.Duration { return time.Hour }
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		g.run(func(context.Context, *elector.Leadership) error { return theirs }, "g")
+		time.Sleep(time.Minute)
+		require.Contains(t, log.String(), "another election")
 	})
 }
