@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 )
 
 // G7 over two Runs: the second Run waits for the lead function that the first Run left behind.
@@ -87,4 +89,28 @@ func TestGoexit(t *testing.T) {
 		return nil
 	})
 	require.Eventually(t, func() bool { return len(tenures) == 2 }, etcdtest.Patience, time.Millisecond)
+}
+
+// The error of a lead function that returns when its tenure is over, before anything else has
+// noticed that, is logged.
+func TestErrorAtTheDeadlineIsLogged(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		var log etcdtest.Paper
+		clock := etcdtest.NewClock()
+		n := &node{id: "n"}
+		n.runWith(t, config("deadline", "n", cli, func(cfg *elector.Config) {
+			cfg.Session.Clock = clock
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		}), func(context.Context, *elector.Leadership) error {
+			if clock.Now() > time.Hour {
+				return nil
+			}
+			clock.Jump(time.Hour) // the machine was suspended
+			return errEnough
+		})
+		time.Sleep(time.Second)
+		require.Contains(t, log.String(), errEnough.Error())
+		require.True(t, strings.Contains(log.String(), eldest.ErrSessionLost.Error()))
+	})
 }

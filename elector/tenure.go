@@ -32,17 +32,17 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	}()
 
 	var cause error
-	running := true
+	running, told := true, false // told: cause has the result
 	select {
 	case <-returned:
-		running = false
+		running, told = false, true
 		cause = r.e.failed("lead", gaveUp(result))
 	case <-l.Done():
 	case <-ctx.Done():
 		cause = r.e.failed("lead", context.Cause(ctx))
 	}
 	if lost := l.Err(); lost != nil {
-		cause = lost
+		cause, told = lost, false
 		if !errors.Is(lost, eldest.ErrSuspended) && !errors.Is(lost, eldest.ErrDraining) {
 			r.unregistered() // the key is gone, or cannot be written any more
 		}
@@ -56,10 +56,10 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 		if err := r.outlast(ctx, "lead", until, returned, r.abandon, "key", l.Key(), "token", int64(l.Token())); err != nil {
 			return err
 		}
-		if result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
-			r.e.log.warn("lead function returned an error after its context had ended",
-				"key", l.Key(), "token", int64(l.Token()), "error", result)
-		}
+	}
+	if !told && result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
+		r.e.log.warn("lead function returned an error after its context had ended",
+			"key", l.Key(), "token", int64(l.Token()), "error", result)
 	}
 	return cause
 }
