@@ -106,3 +106,29 @@ func (noWatcher) Watch(ctx context.Context, _ string, _ ...clientv3.OpOption) cl
 	context.AfterFunc(ctx, func() { close(events) })
 	return events
 }
+
+// A hook of the observer that blocks does not delay the end of Run for ever, also after Withdraw.
+func TestHookThatBlocksAfterWithdraw(t *testing.T) {
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	foreign := name + "/foreign"
+	called, release := make(chan struct{}, 1024), make(chan struct{})
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Leave = 100 * time.Millisecond
+		cfg.Observer.Foreign = func(string) { called <- struct{}{}; <-release }
+	}))
+	etcdtest.Take(t, n.won, "the win")
+	require.NoError(t, n.Withdraw(etcdtest.Context(t), nil))
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), foreign, "")))
+	t.Cleanup(func() { _, _ = cli.Delete(etcdtest.Context(t), foreign) })
+	etcdtest.Take(t, called, "the hook")
+	n.stop()
+	select {
+	case err := <-n.done:
+		n.done <- err
+		close(release)
+	case <-time.After(3 * time.Second):
+		close(release)
+		t.Fatal("Run waits for the hook")
+	}
+}

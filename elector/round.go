@@ -175,13 +175,18 @@ func (r *round) leave(ctx context.Context) {
 		local, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.e.cfg.Leave)
 		defer cancel()
 		_ = r.candidate.Close(local)
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			r.closing.Wait()
-		}()
-		_ = retry.Wait(local, closed)
+		r.closed(local)
 	}
+}
+
+// closed waits for the goroutines that wait for the user's hooks, or until ctx ends.
+func (r *round) closed(ctx context.Context) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.closing.Wait()
+	}()
+	_ = retry.Wait(ctx, closed)
 }
 
 // abandon leaves the lease to its deadline. If its key still exists when a later round reaches

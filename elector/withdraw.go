@@ -60,7 +60,9 @@ func (e *Elector) spectate(ctx context.Context) {
 			if stop, err = r.follow(ctx); err == nil {
 				<-ctx.Done()
 				stop()
-				r.closing.Wait()
+				local, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Leave)
+				defer cancel()
+				r.closed(local)
 				return
 			}
 		}
