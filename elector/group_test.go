@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,8 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // shards is a group that runs in some elections, with the tenures of its lead functions.
@@ -336,4 +339,23 @@ func TestGroupWithoutEtcd(t *testing.T) {
 	g.run(untilOver, names(t, 20)...)
 	time.Sleep(50 * time.Millisecond)
 	require.Empty(t, g.won)
+}
+
+// A codec that panics leaves no session behind.
+func TestGroupCodecThatPanics(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		var session *lease.Session
+		codec := panicking{now: new(bool)}
+		g, err := elector.NewGroup(config("", "n", cli, virtual, func(cfg *elector.Config) {
+			cfg.Codec = codec
+			cfg.Session.Hooks.Opened = func(o lease.OpenedEvent) { session = o.Session }
+		}))
+		require.NoError(t, err)
+		*codec.now = true
+		require.Panics(t, func() { _ = g.Run(t.Context(), "e", untilOver) })
+		synctest.Wait()
+		defer session.Abandon()
+		require.Error(t, session.Err(), "the session is renewed for ever")
+	})
 }

@@ -58,7 +58,15 @@ func (g *Group) open(ctx context.Context) (*joint, error) {
 		return nil, err
 	}
 	j := &joint{Session: session, clients: clients}
-	if j.value, err = g.cfg.value(g.instance, session.TTL()); err != nil {
+	over := false
+	defer func() {
+		if !over {
+			session.Abandon() // the user's codec panicked: nothing else ends the session
+		}
+	}()
+	j.value, err = g.cfg.value(g.instance, session.TTL())
+	over = true
+	if err != nil {
 		g.end(j)
 		return nil, err
 	}
