@@ -179,7 +179,7 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 
 // round registers, waits, leads and leaves. When it returns, nothing of it is running, except that
 // a deletion may be in progress. began is set when the key is registered and when the election is
-// won.
+// won, but not when a suspended tenure goes on.
 func (g *Group) round(ctx context.Context, name string, j *joint, lead func(context.Context, *Leadership) error, began *time.Time) error {
 	c, err := election.New(election.Config{
 		Election: name, Session: j.Session, KV: j.clients.KV, Watcher: j.clients.Watcher, Value: j.value, Options: g.cfg.Candidate,
@@ -207,7 +207,7 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		return err
 	}
 	*began = time.Now()
-	for {
+	for led := false; ; led = true {
 		// When ctx ends, the wait ends only with a slot: all elections may end at the same time.
 		stop := context.AfterFunc(ctx, leave)
 		l, err := c.Await(context.WithoutCancel(ctx))
@@ -217,7 +217,9 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		case err != nil:
 			return err
 		}
-		*began = time.Now()
+		if !led {
+			*began = time.Now()
+		}
 		err = g.tenure(ctx, l, lead)
 		// The error of the lead function may wrap the suspension of another tenure.
 		if !errors.Is(err, eldest.ErrSuspended) || !errors.Is(l.Err(), eldest.ErrSuspended) || ctx.Err() != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -90,4 +91,41 @@ func TestSuspensionOfAnotherTenure(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Contains(t, log.String(), "another election")
 	})
+}
+
+// A round that led for long before its tenure was suspended was stable, however short the rest of
+// the tenure was.
+func TestStableOverASuspension(t *testing.T) {
+	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		inMemory(t, func(t *testing.T, cli *clientv3.Client, link *memetcd.Link, _ *memetcd.Etcd) {
+			attempts, tenures := make(chan int, 100), 0
+			change := func(cfg *elector.Config) {
+				cfg.Stable = time.Minute
+				cfg.Backoff = func(attempt int) time.Duration { attempts <- attempt; return time.Second }
+			}
+			lead := func(ctx context.Context, _ *elector.Leadership) error {
+				switch tenures++; tenures {
+				case 1, 2, 4: // 4 is the rest of 3
+					return errEnough
+				}
+				<-ctx.Done()
+				return nil
+			}
+			if grouped {
+				group(t, cli, virtual, beating, change).run(lead, "stable")
+			} else {
+				(&node{id: "n"}).runWith(t, config("stable", "n", cli, virtual, beating, change), lead)
+			}
+			time.Sleep(time.Hour)
+			link.Interrupt()
+			time.Sleep(2 * lease.MinHeartbeat)
+			link.Restore()
+			time.Sleep(time.Minute / 2)
+			synctest.Wait()
+			require.Equal(t, 0, <-attempts)
+			require.Equal(t, 1, <-attempts)
+			require.Equal(t, 0, <-attempts, "the round led for an hour")
+		})
+	}
 }

@@ -49,7 +49,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	}
 	end(cause)
 	r.e.publish(unknown(cause), nil)
-	r.lasted = time.Since(won)
+	r.lasted += time.Since(won) // a suspended tenure goes on
 	if running {
 		// The key stays in place until Config.Drain has passed; then the lease is left to its deadline.
 		until := time.Now().Add(r.e.cfg.Drain)
