@@ -3,6 +3,7 @@ package electortest_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,6 +277,22 @@ func TestGuardedWatch(t *testing.T) {
 			}, time.Minute, time.Millisecond)
 			e.Lose(cause)
 			require.ErrorIs(t, e.Wait(), cause)
+		}
+	})
+}
+
+// Two elections of one process are as separate as two etcds are: neither node takes the other one's
+// key for a key of its own session.
+func TestTwoElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 2 {
+			var opened atomic.Int32
+			e := electortest.New(t)
+			e.Start(untilOver, func(cfg *elector.Config) {
+				cfg.Session.Hooks.Opened = func(lease.OpenedEvent) { opened.Add(1) }
+			})
+			e.Win()
+			require.EqualValues(t, 1, opened.Load(), "the first round failed")
 		}
 	})
 }

@@ -3,6 +3,7 @@ package memetcd
 import (
 	"bytes"
 	"sync"
+	"sync/atomic"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -27,9 +28,13 @@ type Etcd struct {
 	news chan struct{}
 }
 
-// New returns an empty etcd.
+// made counts the etcds of this process.
+var made atomic.Int64
+
+// New returns an empty etcd. Its lease IDs differ from those of all others in this process, as those of
+// real ones do: what a session remembers of its lease is kept by the ID.
 func New() *Etcd {
-	return &Etcd{revision: 1, versions: map[string][]*mvccpb.KeyValue{}, leases: map[int64]*lease{}, news: make(chan struct{})}
+	return &Etcd{last: made.Add(1) << 32, revision: 1, versions: map[string][]*mvccpb.KeyValue{}, leases: map[int64]*lease{}, news: make(chan struct{})}
 }
 
 // Close stops the expiry of leases.
