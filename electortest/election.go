@@ -27,12 +27,13 @@ type Election struct {
 	etcd   *memetcd.Etcd
 	client *clientv3.Client
 	node   *node
-	other  txn.Entry // the other node, which is the last in the queue; zero before the first Start
+	name   string               // of the election that was started last
+	others map[string]txn.Entry // the other node in each election, which is the last in the queue
 }
 
 // New returns an election, which ends with the test, after the node under test.
 func New(t testing.TB) *Election {
-	e := &Election{t: t, etcd: memetcd.New()}
+	e := &Election{t: t, etcd: memetcd.New(), others: map[string]txn.Entry{}}
 	e.client, _ = e.etcd.Client()
 	t.Cleanup(func() {
 		e.end(true)
@@ -64,9 +65,10 @@ func (e *Election) Start(lead func(ctx context.Context, l *elector.Leadership) e
 		_ = n.client.Close()
 		e.t.Fatalf("electortest: Start: %v", err)
 	}
-	if e.other.Election != name {
-		e.other = e.enter(name)
+	if _, entered := e.others[name]; !entered {
+		e.others[name] = e.enter(name)
 	}
+	e.name = name
 	e.node = n
 	n.run()
 	e.queued("Start")
@@ -106,8 +108,8 @@ func (e *Election) Win() *elector.Leadership {
 		e.t.Fatal("electortest: Win: the node is disconnected")
 	}
 	token := e.queued("Win")
-	last := e.other
-	e.other = e.enter(last.Election)
+	last := e.others[e.name]
+	e.others[e.name] = e.enter(e.name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := e.client.Revoke(ctx, clientv3.LeaseID(last.Lease)); err != nil {

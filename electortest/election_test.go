@@ -296,3 +296,15 @@ func TestTwoElections(t *testing.T) {
 		}
 	})
 }
+
+// The node can be started again in an election in which it was before.
+func TestElectionAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := electortest.New(t)
+		for _, name := range []string{"one", "two", "one", "two"} {
+			e.Start(untilOver, func(cfg *elector.Config) { cfg.Election = name })
+			require.Equal(t, name, e.Win().Election())
+			e.Stop()
+		}
+	})
+}
