@@ -308,3 +308,16 @@ func TestElectionAgain(t *testing.T) {
 		}
 	})
 }
+
+// A node that was disconnected until its session was lost, and not until its lease expired, wins with
+// its new key.
+func TestReconnectBeforeTheLeaseExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := electortest.New(t)
+		e.Start(untilOver, elector.WithTTL(10*time.Second))
+		e.Disconnect()
+		e.Advance(9500 * time.Millisecond)
+		e.Reconnect()
+		require.NoError(t, e.Win().Err())
+	})
+}

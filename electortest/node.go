@@ -93,6 +93,8 @@ func (n *node) configure(options []elector.Option) (name string, err error) {
 	}}, cfg.Session.Hooks)
 	cfg.Candidate.Hooks = hooks.Tee(election.Hooks{Registered: func(r election.RegisteredEvent) {
 		n.change(func(s *state) { s.key, s.token = r.Key, r.Token })
+	}, Ended: func(e election.EndedEvent) {
+		n.forget(e.Token) // also of a node that waits, whose key may still exist
 	}}, cfg.Candidate.Hooks)
 	n.heartbeat = cfg.Session.Heartbeat.Timeout
 	n.elector, err = elector.New(cfg)
