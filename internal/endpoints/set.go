@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -112,7 +113,7 @@ func (s *set) add(missing []member) {
 			continue
 		}
 		// Also if a configured endpoint has reached it: a balancer reaches another one the next time.
-		pause := min(max(2*s.failed[m.id].pause, s.every/sooner), longest*s.every)
+		pause := min(max(2*s.failed[m.id].pause, s.every/sooner), longest*min(s.every, math.MaxInt64/longest))
 		s.failed[m.id] = retry{time.Now().Add(pause), pause}
 	}
 }

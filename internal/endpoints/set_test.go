@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -254,6 +255,20 @@ func TestFewProbes(t *testing.T) {
 		s.set.failed[id] = retry{time.Now(), last}
 		s.set.update(read(s.resp))
 		require.Equal(t, next, s.set.failed[id].pause)
+	}
+}
+
+// TestFewProbesWithALongInterval: the longest interval has no shorter pauses.
+func TestFewProbesWithALongInterval(t *testing.T) {
+	t.Parallel()
+	c := Three(t)
+	s := on(t, c, c.Member(0).Endpoint)
+	s.set.every = math.MaxInt64
+	s.member(1).ClientURLs = []string{"https://127.0.0.1:1"} // not asked, and so the test is quick
+	for range 2 {
+		s.set.update(read(s.resp))
+		require.Empty(t, s.set.missing(read(s.resp)))
+		require.Greater(t, s.set.failed[s.member(1).ID].pause, time.Hour)
 	}
 }
 
