@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -44,16 +43,12 @@ func (e *Elector) SetAddress(ctx context.Context, address string) error {
 	if ctx == nil {
 		return e.failed("set address", invalid("the context is nil"))
 	}
-	value, err := e.cfg.at(address).value(e.instance, opening)
-	if err == nil {
-		err = (election.Config{Election: e.cfg.Election, Value: value}).Check()
-	}
-	if err != nil {
+	if _, err := e.cfg.at(address).value(e.instance, opening); err != nil {
 		return e.failed("set address", err)
 	}
 	e.addresses.Update(func(a addresses) addresses { a.now = address; return a })
 	e.cell.Update(func(p published) published { return p }) // readers of the status may read Address as well
-	_, err = e.addresses.Reader().NextWhere(ctx, func(a addresses) bool { return !a.registered || !a.pending() })
+	_, err := e.addresses.Reader().NextWhere(ctx, func(a addresses) bool { return !a.registered || !a.pending() })
 	return e.failed("set address", err)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/latest"
 	"github.com/eldest-io/eldest/internal/retry"
@@ -87,8 +88,9 @@ func (e *Elector) Instance() string { return e.instance }
 // A key that an earlier round of this elector left is removed. Keys of other instances with the
 // same Config.NodeID are removed only with Config.TakeOver; without it, the key of an instance that
 // crashed stays until its lease expires. A second call while Run is running returns
-// eldest.ErrCampaigning. When Run has returned, nothing of it is still running, and the status is
-// unknown.
+// eldest.ErrCampaigning. When Run has returned the status is unknown, and nothing of it is still
+// running, except a function that is stuck, and hooks and calls of Config.AddressOf that have not
+// returned within Config.Leave.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	if ctx == nil || lead == nil {
 		return e.failed("run", fmt.Errorf("%w: the context or the lead function is nil", eldest.ErrInvalid))
@@ -163,9 +165,13 @@ func (e *Elector) isStuck() bool {
 
 // value returns the value of the node's key: its identity.
 func (c *Config) value(instance string, granted time.Duration) ([]byte, error) {
-	return c.Codec.Encode(identity.Identity{
+	value, err := c.Codec.Encode(identity.Identity{
 		NodeID: c.NodeID, Instance: instance, Address: c.Address, TTL: granted, Priority: c.Priority,
 	})
+	if err == nil && len(value) > election.MaxValue {
+		err = invalid("Config.Codec makes a value of %d bytes, more than %d", len(value), election.MaxValue)
+	}
+	return value, err
 }
 
 func (e *Elector) failed(op string, err error) error { return failed(op, e.cfg.Election, err) }

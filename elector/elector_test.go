@@ -11,7 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -118,4 +120,20 @@ func TestOneRunAtATime(t *testing.T) {
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	err = n.Run(ctx, func(context.Context, *elector.Leadership) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A value that no key can have is refused before anything is sent.
+func TestCodecWithALongValue(t *testing.T) {
+	t.Parallel()
+	cfg := config("e", "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) { cfg.Codec = lengthy{} })
+	require.ErrorIs(t, etcdtest.Err(elector.New(cfg)), eldest.ErrInvalid)
+	cfg.Election = ""
+	require.ErrorIs(t, etcdtest.Err(elector.NewGroup(cfg)), eldest.ErrInvalid)
+}
+
+// lengthy is a codec whose values are too long.
+type lengthy struct{ identity.Protobuf }
+
+func (lengthy) Encode(identity.Identity) ([]byte, error) {
+	return make([]byte, election.MaxValue+1), nil
 }
