@@ -239,13 +239,16 @@ func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	hooked := func(_ *lease.Config, e *election.Config) {
 		e.Hooks.Evicted = func(e election.EvictedEvent) { evicted <- e }
 	}
-	a := electiontest.Join(t, cli, name, beating)
-	b := electiontest.Join(t, cli, name, beating, hooked)
-	c := electiontest.Join(t, cli, name, beating, hooked)
+	slow := func(l *lease.Config, _ *election.Config) { // for a busy machine: nobody may be silent so long
+		l.Heartbeat = lease.Heartbeat{Timeout: 4 * lease.MinHeartbeat, Interval: lease.MinHeartbeat / 4}
+	}
+	a := electiontest.Join(t, cli, name, slow)
+	b := electiontest.Join(t, cli, name, slow, hooked)
+	c := electiontest.Join(t, cli, name, slow, hooked)
 	la := a.Lead(t)
 	second, third := b.Queue(t), c.Queue(t)
 	require.Equal(t, 1, beats(t, cli, la), "who leads beats")
-	time.Sleep(2 * lease.MinHeartbeat)
+	time.Sleep(5 * lease.MinHeartbeat)
 	require.NoError(t, la.Err())
 	require.True(t, la.Holds(0))
 	require.Empty(t, evicted, "nobody was silent")
@@ -256,7 +259,7 @@ func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	require.Equal(t, la.Key(), e.Evicted.Key)
 	require.Equal(t, la.Token(), e.Evicted.Token)
 	require.Equal(t, int64(a.Session.ID()), e.Evicted.Lease)
-	require.GreaterOrEqual(t, e.Silence, lease.MinHeartbeat)
+	require.GreaterOrEqual(t, e.Silence, 4*lease.MinHeartbeat)
 	require.Equal(t, []string{lb.Key(), c.Candidate.Key()}, electiontest.Keys(t, cli, name))
 
 	require.NoError(t, lb.Resign(etcdtest.Context(t)))
@@ -329,7 +332,7 @@ func TestHeartbeatsOfOthers(t *testing.T) {
 // eviction.
 func TestEvictionAfterEtcdStoodStill(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * lease.MinHeartbeat
+	const timeout = 4 * lease.MinHeartbeat // for a busy machine
 	for name, still := range map[string]struct{ from, until time.Duration }{
 		"until shortly before the timeout": {0, timeout * 9 / 10},
 		"at the timeout":                   {timeout * 7 / 10, timeout * 3 / 2},

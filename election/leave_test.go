@@ -120,13 +120,15 @@ func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
 // created a key.
 func TestWithdrawARegistrationTwice(t *testing.T) {
 	s := newEnv(t)
-	c, g := s.gated("v", soon)
-	sent := make(chan struct{})
-	g.on(func(ctx context.Context) error { close(sent); <-ctx.Done(); return context.Cause(ctx) }, nil)
+	c, g := s.gated("v")
+	sent, lost := make(chan struct{}), make(chan struct{})
+	g.on(func(context.Context) error { close(sent); <-lost; return context.DeadlineExceeded }, nil)
 	waiting := s.campaigning(s.Ctx, c)
 	get(s, sent)
-	require.NoError(t, c.Withdraw(s.Ctx))
+	withdrawn := etcdtest.Go(func() error { return c.Withdraw(s.Ctx) })
 	electiontest.Fails(t, waiting, eldest.ErrWithdrawn)
+	close(lost) // not before: the campaign would send it again, and win
+	require.NoError(t, get(s, withdrawn))
 	require.NoError(t, c.Withdraw(s.Ctx))
 	require.Empty(t, s.Queue())
 }

@@ -267,7 +267,7 @@ func TestOneSessionInTwoNamespaces(t *testing.T) {
 func TestResumedTenureIsNotEndedByItsPast(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
-	c, g := s.gated("v", on(session), soon)
+	c, g := s.gated("v", on(session))
 	before := s.lead(c)
 	held := g.hold()
 	ctx, cancel := context.WithCancel(s.Ctx)
