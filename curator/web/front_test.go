@@ -17,6 +17,7 @@ import (
 	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // Leader and follower answer alike: the request and the answer arrive as they were sent, including
@@ -275,6 +276,9 @@ func TestWaitsForALeader(t *testing.T) {
 func TestWaitsAreBounded(t *testing.T) {
 	short := newNode(t, "n", func(cfg *Config) { cfg.Wait = 20 * time.Millisecond })
 	short.get().refused(t, http.StatusServiceUnavailable, "Run is not running")
+	defer func(usual retry.Backoff) { lookAgain = usual }(lookAgain)
+	lookAgain = func(int) time.Duration { return time.Hour } // a later attempt might have no time for its connection
+	short = newNode(t, "n", func(cfg *Config) { cfg.Wait = 2 * time.Second })
 	short.followsAt("dead", etcdtest.Nowhere(t), 5)
 	short.get().refused(t, http.StatusServiceUnavailable, "connection refused")
 
