@@ -15,7 +15,7 @@ import (
 
 // failoverTTL is short, since each failover takes that long, and not so short that leaders fail too
 // early on a busy machine.
-const failoverTTL = 2 * time.Second
+const failoverTTL = 4 * time.Second
 
 // failovers measures a contender's failovers, in as few rounds as show that it works: in all regimes, or in some.
 func failovers(t *testing.T, scenario, name string, regimes ...string) measured {
@@ -52,28 +52,28 @@ func crashes(t *testing.T, name string, all bool) {
 
 func testCrash(t *testing.T, name, regime string) {
 	m := failovers(t, "crash", name, regime)
-	win := m.of(name, regime, 2000, "win")
+	win := m.of(name, regime, 4000, "win")
 	require.Len(t, win.Samples, 2)
 	require.Positive(t, win.Min, "it won before the fault")
 	if name == "floor" {
-		require.Nil(t, m.Find(name, regime, 2000, "two-leaders"), "it does not know")
+		require.Nil(t, m.Find(name, regime, 4000, "two-leaders"), "it does not know")
 		return
 	}
-	two := m.of(name, regime, 2000, "two-leaders")
+	two := m.of(name, regime, 4000, "two-leaders")
 	require.Len(t, two.Samples, 2)
 	if name != "concurrency" && name != "herd" {
 		require.Zero(t, two.Sum, regime)
 	}
 	quick := !slices.Contains(contender.Names(), name) && regime != "kill-keeper"
-	require.Equal(t, quick, m.Find(name, regime, 2000, "bound") == nil)
+	require.Equal(t, quick, m.Find(name, regime, 4000, "bound") == nil)
 }
 
 // A contender takes part in its own regimes only.
 func TestCrashRegimes(t *testing.T) {
 	t.Parallel()
 	m := failovers(t, "crash", contender.Eldest, "kill-keeper", "stop")
-	require.Nil(t, m.Find(contender.Eldest, "kill-keeper", 2000, "win"))
-	require.NotNil(t, m.Find(contender.Eldest, "stop", 2000, "win"))
+	require.Nil(t, m.Find(contender.Eldest, "kill-keeper", 4000, "win"))
+	require.NotNil(t, m.Find(contender.Eldest, "stop", 4000, "win"))
 }
 
 // Every contender fails over when its leader's network is cut; every contender that notifies its
@@ -83,17 +83,17 @@ func TestCut(t *testing.T) {
 	t.Parallel()
 	each(t, contender.Names(), func(t *testing.T, name string) {
 		m := failovers(t, "cut", name)
-		require.Len(t, m.of(name, "cut", 2000, "win").Samples, 2)
+		require.Len(t, m.of(name, "cut", 4000, "win").Samples, 2)
 		for _, metric := range []string{"loss", "gap", "two-leaders"} {
 			if name == "floor" {
-				require.Nil(t, m.Find(name, "cut", 2000, metric), "the floor notifies nobody")
+				require.Nil(t, m.Find(name, "cut", 4000, metric), "the floor notifies nobody")
 				continue
 			}
-			require.Len(t, m.of(name, "cut", 2000, metric).Samples, 2)
+			require.Len(t, m.of(name, "cut", 4000, metric).Samples, 2)
 		}
 		if name == "eldest" {
-			require.Zero(t, m.of(name, "cut", 2000, "two-leaders").Sum)
-			require.Positive(t, m.of(name, "cut", 2000, "gap").Min)
+			require.Zero(t, m.of(name, "cut", 4000, "two-leaders").Sum)
+			require.Positive(t, m.of(name, "cut", 4000, "gap").Min)
 		}
 	})
 }
