@@ -134,7 +134,7 @@ func TestG2TokensRise(t *testing.T) {
 func TestG3EndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	const ttl = 5 * time.Second
+	const ttl = 8 * time.Second
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			t.Parallel()

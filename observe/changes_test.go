@@ -277,6 +277,7 @@ func TestChangesOfASlowBody(t *testing.T) {
 		_, err := s.Admin.Txn(s.Ctx).Then(ops...).Commit()
 		require.NoError(t, err)
 	}
+	s.Until("all changes have arrived", func() bool { return len(s.Rec.Events()) >= 1+120*100 }) // or the body keeps up
 	updates := 0
 	for f.update().State.Kind != eldest.Unknown {
 		updates++

@@ -175,7 +175,7 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 					return err
 				})
 			}
-			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Timeout: 200 * time.Millisecond})
+			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Timeout: 2 * time.Second}) // it is taken by then
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
 			require.Contains(t, n.requestKey(), `"taken":true`, "it is not taken back")

@@ -19,7 +19,7 @@ func TestBlocksForAtMostTheTTL(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	ctx := etcdtest.Context(t)
-	granted, err := c.Client(t).Grant(ctx, 2)
+	granted, err := c.Client(t).Grant(ctx, 5) // as long as a busy machine may stand still
 	require.NoError(t, err)
 	cli := c.Client(t)
 	var silent atomic.Bool
@@ -42,7 +42,7 @@ func TestBlocksForAtMostTheTTL(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Take(t, resigned, "the end of Resign"), context.DeadlineExceeded)
 	require.ErrorIs(t, etcdtest.Take(t, unlocked, "the end of Unlock"), context.DeadlineExceeded)
 	require.ErrorIs(t, s.Close(), context.DeadlineExceeded)
-	require.Less(t, time.Since(begun), 30*time.Second, "the TTL is 2 s")
+	require.Less(t, time.Since(begun), 30*time.Second, "the TTL is 5 s")
 }
 
 // silentRevocation does not answer revocations.

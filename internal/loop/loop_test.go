@@ -81,7 +81,7 @@ func (s *stand) phase() core.Phase {
 
 func (s *stand) until(p core.Phase) {
 	s.Helper()
-	require.Eventually(s, func() bool { return s.phase() == p }, 8*time.Second, 5*time.Millisecond, "not %v", p)
+	require.Eventually(s, func() bool { return s.phase() == p }, etcdtest.Patience, 5*time.Millisecond, "not %v", p)
 }
 
 // A key that a user overwrites without a lease, and that is deleted before it is bound again,
@@ -115,7 +115,7 @@ func TestOwedWithItsValue(t *testing.T) {
 	s.c.Do(core.Event{Kind: core.Campaign, Want: core.Lead})
 	s.session.Unlock()
 	close(answer)
-	require.Eventually(t, func() bool { s.session.Lock(); defer s.session.Unlock(); return len(s.c.shared.owed) > 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { s.session.Lock(); defer s.session.Unlock(); return len(s.c.shared.owed) > 0 }, etcdtest.Patience, time.Millisecond)
 	s.session.Lock()
 	defer s.session.Unlock()
 	require.Equal(t, map[string]int{"a": 1}, s.c.shared.owed)
