@@ -157,6 +157,32 @@ func TestEarlierAddressesOfALeader(t *testing.T) {
 	}
 }
 
+// When another tenure is known, the connections to the last leader are closed, also if nothing can be
+// forwarded to the new one, and if the new tenure is this node's own and is not set up yet.
+//
+// Fails if only a leader with an address ends the connections to the one before.
+func TestConnectionsEndWithTheTenure(t *testing.T) {
+	for name, another := range map[string]func(r *Router[string, *peer]){
+		"without an address": func(r *Router[string, *peer]) { r.Follow(led("nowhere", 8)) },
+		"own":                func(r *Router[string, *peer]) { r.Beginning(errDeposed) },
+	} {
+		r := newRouter()
+		r.Follow(led("b", 7))
+		moved := r.Now().Peer
+		r.Follow(led("a", 7))
+		last := r.Now().Peer
+		r.Serves(last, false)
+		r.Unknown(errDeposed)
+		require.NoError(t, last.closed)
+		another(r)
+		require.ErrorIs(t, last.closed, errAnother, name)
+		require.ErrorIs(t, moved.closed, errAnother, name)
+		require.False(t, r.Now().Follows())
+		r.Follow(led("a", 9))
+		require.False(t, r.Now().Leaving)
+	}
+}
+
 // No wait outlasts the context of its caller.
 func TestWaitsEndWithTheCaller(t *testing.T) {
 	r := newRouter()

@@ -85,6 +85,9 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 	case err != nil:
 		r.known = l.Token
 		r.publish(&Route[S, P]{Reason: fmt.Errorf("%w: leader %+q: %w", eldest.ErrNoLeader, l.NodeID, err)})
+		if reason := replaced(r.peer, l.Token); !errors.Is(reason, ErrMoved) {
+			r.disconnect(reason)
+		}
 		return
 	}
 	r.known = l.Token // it may be lower, from another etcd or from one that was restored
@@ -114,6 +117,17 @@ func (r *Router[S, P]) Unknown(reason error) {
 	defer r.mu.Unlock()
 	if !r.over && r.tenure == nil {
 		r.publish(&Route[S, P]{Reason: reason})
+	}
+}
+
+// Beginning is Unknown while a tenure of this node is set up: the last leader leads no more, so the
+// connection to it ends.
+func (r *Router[S, P]) Beginning(reason error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over && r.tenure == nil {
+		r.publish(&Route[S, P]{Reason: reason})
+		r.disconnect(errAnother)
 	}
 }
 
@@ -272,7 +286,7 @@ func (r *Router[S, P]) FollowStatus(ctx context.Context, watch *elector.Watch) e
 		}
 		switch leader, follows := s.Leader(); {
 		case s.Role() == elector.Leading:
-			r.Unknown(fmt.Errorf("%w: the tenure of this node is beginning or ending", eldest.ErrNoLeader))
+			r.Beginning(fmt.Errorf("%w: the tenure of this node is beginning or ending", eldest.ErrNoLeader))
 		case follows:
 			r.Follow(leader)
 		case s.Reason() != nil:
