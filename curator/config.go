@@ -85,7 +85,7 @@ type Config struct {
 	// Wait bounds how long a call waits for a leader while none is known, or while the known leader
 	// cannot be connected to; an earlier deadline of the call ends the wait sooner. 0 means
 	// DefaultWait. A leader that crashed remains known until its lease expires: if Wait is longer
-	// than that, calls survive a failover.
+	// than that, calls survive a failover. A call that need not wait succeeds however short Wait is.
 	Wait time.Duration
 	// Drain is how long a node that gives up leadership itself waits, still leading, for its unary
 	// calls under way. 0 means DefaultDrain.
