@@ -68,13 +68,12 @@ func (h heartbeat) answered(l *link) bool {
 }
 
 // listen watches whether the leader serves and reports this to serves, until the control connection
-// is closed. A leader that stops announces it first, and then new calls wait for the next leader. A
-// leader whose state is unknown is tried.
+// is closed or the leader does not say. A leader that stops announces it first, and then new calls
+// wait for the next leader. A leader whose state is unknown is tried.
 func (h heartbeat) listen(control *link, serves func(bool)) {
 	life := control.calls.Context()
 	for h.follow(life, control, serves) && retry.Sleep(life, h.every) == nil {
 	}
-	<-life.Done()
 	serves(true)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -261,4 +262,29 @@ func TestRouteChangesAlthoughTheLastLeaderIsFrozen(t *testing.T) {
 	begun := time.Now()
 	follower.leads(8, echoing)
 	require.Less(t, time.Since(begun), 3*time.Second, "gRPC takes five to close the connection")
+}
+
+// A leader whose state is not known is tried, also if it announced before that it serves nothing yet.
+//
+// Fails if the last announcement counts after the leader has begun to refuse the question.
+func TestLeaderThatStopsToAnnounce(t *testing.T) {
+	var way network
+	var denied atomic.Bool
+	leader := newNode(t, "leader", func(cfg *Config) {
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			if denied.Load() && info.FullMethod == healthpb.Health_Watch_FullMethodName {
+				return status.Error(codes.PermissionDenied, "by the test")
+			}
+			return handle(srv, stream)
+		}))
+	})
+	follower := newNode(t, "follower", way.join)
+	follower.follows(leader, 7)
+	follower.learns()
+	follower.routed(func(to *route) bool { return to.Leaving })
+	denied.Store(true)
+	way.cut()
+	follower.routed(func(to *route) bool { return !to.Leaving })
+	leader.leads(7, echoing)
+	follower.answers("hello")
 }
