@@ -270,16 +270,19 @@ func (c *call) RecvMsg(m any) error {
 	})
 }
 
-// SendMsg fails after the end of the tenure.
+// SendMsg fails after the end of the tenure, also if only the clock has ended it yet.
 func (c *call) SendMsg(m any) error {
 	return c.during(c.decoding.SendMsg, m, func() error { return nil })
 }
 
-// during calls do, a receive or a send, and then done, unless do failed or the tenure ended
-// meanwhile.
+// during calls do, a receive or a send, unless the tenure has ended, and then done, unless do failed
+// or the tenure ended meanwhile.
 func (c *call) during(do func(any) error, m any, done func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gone == nil {
+		c.gone = c.over() // the process may have been stopped since the last operation
+	}
 	if c.gone != nil {
 		return c.gone
 	}

@@ -289,6 +289,31 @@ func TestEndOfTheTenureIsMetTwice(t *testing.T) {
 	requireRetry(t, call.end())
 }
 
+// A handler that sends after the deadline, in a process that was stopped before it, is refused: the
+// node has not been notified of the end, and the caller receives nothing of an earlier leader.
+//
+// Fails if only a receive reads the clock.
+func TestNoMessageAfterTheDeadline(t *testing.T) {
+	var past atomic.Bool
+	leader, follower := newNode(t, "leader"), newNode(t, "follower")
+	leader.leadsWhile(7, &script{stream: func(stream grpc.ServerStream) error {
+		if err := replies(stream, "in time"); err != nil {
+			return err
+		}
+		past.Store(true)
+		return replies(stream, "late")
+	}}, func() bool { return !past.Load() })
+	follower.follows(leader, 7)
+	for _, n := range []*node{leader, follower} {
+		past.Store(false)
+		stream := n.open(bidiMethod)
+		stream.expect("in time")
+		lost := requireRetry(t, stream.end())
+		require.EqualValues(t, 7, lost.GetToken())
+		require.False(t, lost.GetNothingApplied())
+	}
+}
+
 // A call that came too late for a tenure is served in the next one.
 func TestCallBetweenTenures(t *testing.T) {
 	n := newNode(t, "n")
