@@ -197,9 +197,11 @@ type round struct {
 	checks *time.Ticker    // of --health
 	// tenure is the current one, asked the one whose program is asked for its health; nil without one.
 	tenure, asked atomic.Pointer[tenure]
-	// token is that of the tenure; 0 without one. cause is why it ended.
+	// token is that of the tenure; 0 without one. cause is why it ended, exit how its program did; nil
+	// if none ran.
 	token eldest.Token
 	cause string
+	exit  *job.Status
 	// left is not nil if processes of the program could not be killed. They may act as if they led:
 	// the key is not removed and the lease is not revoked, and both end with the TTL.
 	left error
@@ -241,7 +243,7 @@ func (r *runner) round(ctx context.Context) outcome {
 		limit = min(limit, time.Second) // nothing that removes the key is sent
 	}
 	c.end(r.cmd.Context(), limit, out.err, r.events)
-	o.lossHook(out)
+	o.lossHook()
 	return out
 }
 
@@ -333,7 +335,7 @@ func (o *round) campaign(ctx context.Context) outcome {
 		if !won || !o.leadsOn(ctx, out) {
 			return out
 		}
-		o.lossHook(out)
+		o.lossHook()
 		o.token = 0
 		if err := another(); err != nil {
 			return outcome{err: err}
@@ -403,13 +405,13 @@ func (r *runner) noteUngrouped(j *job.Job) {
 
 // lossHook runs --on-loss after a tenure, unless processes of the program are left. By now the key is
 // deleted and no process of the program runs; the hook has a keeper of its own.
-func (o *round) lossHook(out outcome) {
+func (o *round) lossHook() {
 	if o.onLoss == "" || o.token == 0 || o.left != nil {
 		return
 	}
 	env := []string{ofToken(o.token), envCause + "=" + o.cause}
-	if out.ran {
-		env = append(env, fmt.Sprintf("%s=%d", envExitCode, out.exit.Exit()))
+	if o.exit != nil {
+		env = append(env, fmt.Sprintf("%s=%d", envExitCode, o.exit.Exit()))
 	}
 	keeper, err := o.startJob(job.Spec{Hooks: map[string]job.Command{onLoss: job.Shell(o.onLoss, o.hookTimeout)}}, env...)
 	if err != nil {

@@ -393,6 +393,9 @@ func (t *tenure) tellExited() {
 func (t *tenure) judge() outcome {
 	t.tellExited()
 	end := t.job.End()
+	if t.exit = nil; t.running {
+		t.exit = &end.Status
+	}
 	out := outcome{ran: t.running, exit: end.Status, err: t.lost}
 	if t.leadership != nil {
 		out.err = t.leadership.Err()
