@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -16,10 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
@@ -228,6 +232,47 @@ func TestEvictAdmitsThatItDoesNotKnow(t *testing.T) {
 	_, _, stderr := etcd.line("evict", "svc", "--yes", "--endpoints", host.Endpoints()[0])
 	require.Contains(t, stderr, "may have been removed")
 	require.Empty(t, etcd.keys())
+}
+
+// The same if a proxy in front of etcd resets the stream or cancels it: etcd has not refused.
+//
+// Fails if only a missing answer leaves the outcome unknown.
+func TestEvictDoesNotTakeAResetForARefusal(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	for _, reset := range []codes.Code{codes.Internal, codes.Canceled, codes.Unknown} {
+		_, err := etcd.client.Put(bounded(t), "svc/1f", "")
+		require.NoError(t, err)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		proxy := grpc.NewServer()
+		pb.RegisterKVServer(proxy, resetting{kv: pb.NewKVClient(etcd.client.ActiveConnection()), code: reset})
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = proxy.Serve(listener) })
+		_, _, stderr := etcd.line("evict", "svc", "--yes", "--endpoints", "http://"+listener.Addr().String())
+		proxy.Stop()
+		serving.Wait()
+		require.Contains(t, stderr, "may have been removed", "%v", reset)
+		require.Empty(t, etcd.keys())
+	}
+}
+
+// resetting passes requests on to etcd, and does not pass on the answers to transactions.
+type resetting struct {
+	pb.UnimplementedKVServer
+	kv   pb.KVClient
+	code codes.Code
+}
+
+func (r resetting) Range(ctx context.Context, q *pb.RangeRequest) (*pb.RangeResponse, error) {
+	return r.kv.Range(ctx, q)
+}
+
+func (r resetting) Txn(ctx context.Context, q *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if resp, err := r.kv.Txn(ctx, q); err != nil || len(q.Compare) == 0 {
+		return resp, err
+	}
+	return nil, status.Error(r.code, "stream terminated by RST_STREAM")
 }
 
 func TestConfirm(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
@@ -83,7 +84,7 @@ func runEvict(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key strin
 	}
 	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
 		switch err := plan.CarryOut(ctx, client); {
-		case err != nil && connect.Silent(err):
+		case errors.Is(err, eldest.ErrOutcomeUnknown):
 			return cli.Exit(cli.ExitFailed, cli.Advise(fmt.Errorf("%w; the key may have been removed nevertheless", conn.Advise(err)), "check with eldest list"))
 		case err != nil:
 			return err

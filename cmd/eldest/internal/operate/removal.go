@@ -67,7 +67,8 @@ func Names(word string, c eldest.Candidate, namespace string) bool {
 
 // CarryOut deletes the key in one transaction, if it still belongs to the registration of the plan.
 // txn.Leave does the same for a candidate that leaves, but ignores a key that is already deleted;
-// here that is reported: an error with the exit code cli.ExitNobody, or one that wraps ErrReplaced.
+// here that is reported: an error with the exit code cli.ExitNobody, or one that wraps ErrReplaced. On
+// an error that wraps eldest.ErrOutcomeUnknown the key may have been deleted.
 func (r Removal) CarryOut(ctx context.Context, kv clientv3.KV) error {
 	guard := txn.Guard{Election: r.Election, Key: r.Key, Token: r.Token}
 	resp, err := kv.Txn(ctx).
@@ -76,7 +77,7 @@ func (r Removal) CarryOut(ctx context.Context, kv clientv3.KV) error {
 		Else(clientv3.OpGet(guard.Key, clientv3.WithKeysOnly())).
 		Commit()
 	if err != nil || resp.Succeeded {
-		return err
+		return txn.Outcome(err)
 	}
 	// The comparison failed: the key is deleted, or another registration has created it again.
 	found := resp.Responses[0].GetResponseRange().Kvs

@@ -94,7 +94,7 @@ func (v *View) evict(ctx context.Context, t target) error {
 	if err == nil {
 		plan.Token = t.token // that of the registration which the user has seen
 		err = plan.CarryOut(bounded, t.KV)
-		if err != nil && connect.Silent(err) {
+		if errors.Is(err, eldest.ErrOutcomeUnknown) {
 			return fmt.Errorf("%w; the key may have been removed nevertheless", v.explained(err))
 		}
 	}
