@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -38,16 +39,18 @@ func (f *Front) refuse(w http.ResponseWriter, code int, untouched bool, reason e
 	}
 	body, _ := json.Marshal(refusal{f.cfg.Election, f.cfg.NodeID, text, untouched}) // only strings and a bool: it cannot fail
 	header := w.Header()
-	for _, key := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
+	for _, key := range []string{"Content-Encoding", "Etag", "Last-Modified"} {
 		header.Del(key) // they describe an answer that is not sent
 	}
+	body = append(body, '\n')
+	header.Set("Content-Length", strconv.Itoa(len(body))) // it is complete, also if the tenure ends now
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	if code == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "1")
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // fails if the caller has disconnected
+	_, _ = w.Write(body) // fails if the caller has disconnected
 }
 
 // early prepares w for an answer that is given before the request's body was read. By default,
@@ -84,6 +87,7 @@ type answer struct {
 
 	begun    bool
 	inTenure bool // it was begun before the tenure ended
+	bare     bool // it has no body
 	hijacked bool
 }
 
@@ -94,11 +98,12 @@ func (a *answer) begin() {
 }
 
 // open reports whether the caller cannot distinguish the end of the answer from a part of it.
-func (a *answer) open() bool { return a.Header().Get("Content-Length") == "" }
+func (a *answer) open() bool { return !a.bare && a.Header().Get("Content-Length") == "" }
 
 // WriteHeader begins the answer, unless the code is an interim one.
 func (a *answer) WriteHeader(code int) {
 	if code >= http.StatusOK || code == http.StatusSwitchingProtocols {
+		a.bare = a.bare || !a.begun && (code == http.StatusNoContent || code == http.StatusNotModified)
 		a.begin()
 	}
 	a.ResponseWriter.WriteHeader(code)

@@ -72,7 +72,7 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
 	defer end()
 	ctx, cancel := handlerContext(t.Context(), r.Context())
 	defer cancel()
-	a := &answer{ResponseWriter: w, tenure: t.Context()}
+	a := &answer{ResponseWriter: w, tenure: t.Context(), bare: r.Method == http.MethodHead}
 	t.Service.ServeHTTP(a, r.WithContext(ctx))
 	lost := t.Cause() // before the end: a tenure that is given up ends with its last request
 	end()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -121,4 +122,42 @@ func TestRefuse(t *testing.T) {
 	})
 	follower.send(http.MethodGet, "/nothing", nil).refused(t, http.StatusServiceUnavailable, "deposed")
 	follower.get().refused(t, http.StatusBadGateway, "deposed")
+}
+
+// An answer that was complete in the tenure is sent, also if the tenure ends before the handler
+// returns: a refusal, and an answer that has no body.
+//
+// Fails if such an answer counts as one of unknown length.
+func TestAnswerThatIsCompleteInTheTenure(t *testing.T) {
+	for _, path := range []string{"/refused", "/204", "/304", "/head"} {
+		begin := make(chan struct{})
+		var leader, follower *node
+		var r *servedTenure
+		leader, follower, r = pair(t, func(w http.ResponseWriter, _ *http.Request) {
+			<-begin
+			switch path {
+			case "/refused":
+				leader.Refuse(w, eldest.ErrDeposed, true)
+			case "/204":
+				w.WriteHeader(http.StatusNoContent)
+			case "/304":
+				w.WriteHeader(http.StatusNotModified)
+			case "/head":
+				w.WriteHeader(http.StatusOK)
+			}
+			r.Cancel(eldest.ErrDeposed)
+		})
+		close(begin)
+		method := map[bool]string{true: http.MethodHead, false: http.MethodPost}[path == "/head"]
+		out := follower.send(method, path, nil)
+		require.NoError(t, out.err)
+		switch path {
+		case "/refused":
+			out.refused(t, http.StatusServiceUnavailable, "deposed")
+		case "/head":
+			require.Equal(t, http.StatusOK, out.StatusCode)
+		default:
+			require.Equal(t, path, "/"+strconv.Itoa(out.StatusCode), out.body)
+		}
+	}
 }
