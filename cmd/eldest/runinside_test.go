@@ -24,6 +24,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -197,6 +198,35 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 	require.NoError(t, end.err)
 	require.False(t, etcd.told("A", syscall.SIGTERM))
 	require.Empty(t, etcd.keys())
+}
+
+// The keeper kills --on-win at its deadline, and eldest, which was stopped meanwhile, finds the result and
+// the end of the job at once. The result counts: the program has not run, so this is no success.
+//
+// Fails if select chooses between the two.
+func TestRunHasTheResultOfAKilledHook(t *testing.T) {
+	if !etcdtest.Alone(t) {
+		return
+	}
+	spec := job.Spec{Hooks: map[string]job.Command{onWin: job.Shell("sleep 1000", time.Hour)}, Env: os.Environ()}
+	j, err := job.Start([]string{"eldest", keeperCommand, "--", "svc"}, spec, nil, nil, nil)
+	require.NoError(t, err)
+	defer j.Close()
+	result := j.Run(onWin)
+	j.SetDeadline(job.Deadline{Term: job.Now(), Kill: job.Now()})
+	_, ok := clitest.Awaited(j.Over())
+	require.True(t, ok)
+	end := <-result
+	require.Error(t, end.Failure())
+	o := &tenure{round: &round{runner: &runner{signals: &runSignals{}}}, job: j}
+	for range 50 {
+		again := make(chan job.HookResult, 1)
+		again <- end
+		_, ok := await(t.Context(), o, again)
+		require.True(t, ok, "the result is dropped")
+	}
+	_, ok = await[struct{}](t.Context(), o, nil)
+	require.False(t, ok)
 }
 
 // A run that waits for a renewal is still notified of a loss.

@@ -191,7 +191,12 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 		case v = <-c:
 			return v, true
 		case <-t.job.Over():
-			return v, false
+			select {
+			case v = <-c: // it came before: how a hook ended, or why nothing was started
+				return v, true
+			default:
+				return v, false
+			}
 		case <-t.ended:
 			t.ended = nil
 			if t.handsOver() {
