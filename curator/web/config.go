@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/elector"
 )
 
@@ -75,7 +76,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	switch {
-	case c.Node == nil:
+	case c.Node == nil, c.Node == Node((*elector.Elector)(nil)), c.Node == Node((*curator.Curator)(nil)):
 		return c, invalid("Config.Node is nil")
 	case c.Election == "", c.NodeID == "":
 		return c, invalid("Config.Election %q or NodeID %q is empty", c.Election, c.NodeID)

@@ -69,7 +69,7 @@ func New(cfg Config) (*Front, error) {
 		return nil, &eldest.OpError{Op: "new web front", Election: cfg.Election, Err: err}
 	}
 	f := &Front{cfg: cfg, transport: cfg.Transport, proxyLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)}
-	if f.transport == nil {
+	if f.transport == nil || f.transport == http.RoundTripper((*http.Transport)(nil)) {
 		f.own = newTransport()
 		f.transport = f.own
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -302,7 +303,8 @@ func TestInvalid(t *testing.T) {
 	require.NoError(t, err)
 	good := Config{Node: e, Election: "test", NodeID: "n"}
 	for name, change := range map[string]func(*Config){
-		"no node": func(c *Config) { c.Node = nil }, "no election": func(c *Config) { c.Election = "" }, "no id": func(c *Config) { c.NodeID = "" },
+		"no node": func(c *Config) { c.Node = nil }, "no elector": func(c *Config) { c.Node = (*elector.Elector)(nil) },
+		"no curator": func(c *Config) { c.Node = (*curator.Curator)(nil) }, "no election": func(c *Config) { c.Election = "" }, "no id": func(c *Config) { c.NodeID = "" },
 		"wait": func(c *Config) { c.Wait = -1 }, "grace": func(c *Config) { c.Grace = -1 }, "waiting": func(c *Config) { c.MaxWaiting = -1 },
 	} {
 		cfg := good
@@ -310,6 +312,8 @@ func TestInvalid(t *testing.T) {
 		_, err := New(cfg)
 		require.ErrorIs(t, err, eldest.ErrInvalid, name)
 	}
+	_, follower, _ := pair(t, hello, func(c *Config) { c.Transport = (*http.Transport)(nil) })
+	require.Equal(t, "hello", follower.get().body, "no transport is the Front's own")
 	n := newNode(t, "n")
 	require.ErrorIs(t, n.Lead(context.Background(), nil, http.NotFoundHandler()), eldest.ErrInvalid)
 	require.ErrorIs(t, n.Run(nil), eldest.ErrInvalid) //nolint:staticcheck // what a caller may do
