@@ -105,6 +105,11 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 		case <-time.After(v.cfg.Grace):
 		case <-v.halted.Done():
 		}
+		select {
+		case out := <-ended: // it had come, but select has chosen the end of the wait
+			return v.result(c, t, out)
+		default:
+		}
 	}
 	close(abandoned)
 	switch err := stream.Context().Err(); {

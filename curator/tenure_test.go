@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -311,6 +312,32 @@ func TestNoMessageAfterTheDeadline(t *testing.T) {
 		lost := requireRetry(t, stream.end())
 		require.EqualValues(t, 7, lost.GetToken())
 		require.False(t, lost.GetNothingApplied())
+	}
+}
+
+// lateError is an error whose text takes a moment: it stands for a process that is stopped meanwhile.
+type lateError struct{ meanwhile func() }
+
+func (e lateError) Error() string { e.meanwhile(); return "deposed, by the test" }
+
+// A handler has returned when the node looks again, after the end of the tenure and of the time to wait
+// for it: its answer is sent.
+//
+// Fails if select chooses between the answer and the end of the wait.
+func TestAnswerThatIsThereCounts(t *testing.T) {
+	s, began, release := held()
+	n := newNode(t, "n")
+	n.Stop() // handlers are not waited for
+	for token := eldest.Token(7); token < 27; token++ {
+		tenure := n.leads(token, s)
+		done := n.ask("done")
+		etcdtest.Take(t, began, "the handler")
+		var once sync.Once
+		tenure.Cancel(lateError{func() {
+			once.Do(func() { release <- struct{}{}; time.Sleep(20 * time.Millisecond) })
+		}})
+		require.NoError(t, etcdtest.Take(t, done, "the answer"))
+		n.loses()
 	}
 }
 
