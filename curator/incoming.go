@@ -146,9 +146,11 @@ func (v *incoming) enter() bool {
 var errNoRoom = status.Error(codes.ResourceExhausted, "eldest: too many calls are waiting, or their messages are too large")
 
 // overloaded is the answer to a call for which there is no room to wait.
-func (v *incoming) overloaded() error {
+func (v *incoming) overloaded() error { return v.busy(true) }
+
+func (v *incoming) busy(untouched bool) error {
 	return refusal{
-		reason: RefusalBusy, election: v.cfg.Elector.Election, token: v.hop.token, untouched: true, code: codes.ResourceExhausted,
+		reason: RefusalBusy, election: v.cfg.Elector.Election, token: v.hop.token, untouched: untouched, code: codes.ResourceExhausted,
 		why: fmt.Sprintf("too many calls are waiting for a leader at node %q, or their messages are too large", v.cfg.Elector.NodeID),
 	}.err()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"net"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -266,4 +268,52 @@ func TestBadServices(t *testing.T) {
 		require.ErrorIs(t, err, eldest.ErrInvalid, want)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A message for which there is no room arrives while the call waits for a connection to the next leader:
+// the answer says so, also if that leader has begun the call meanwhile.
+//
+// Fails if the answer does not say that a node has refused.
+func TestNoRoomWhileConnecting(t *testing.T) {
+	dialling, goOn := make(chan struct{}, 10), make(chan struct{})
+	events, came := make(chan CallEvent, 1), make(chan struct{}, 1)
+	var slow atomic.Bool
+	var refused atomic.Int64
+	follower := newNode(t, "follower", patient, func(cfg *Config) {
+		cfg.MaxHeld = 1000
+		cfg.Hooks.Answered = func(e CallEvent) { events <- e }
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StatsHandler(observed(func(s stats.RPCStats) {
+			if _, ok := s.(*stats.InPayload); ok {
+				came <- struct{}{}
+			}
+		})))
+	}, refusals(&refused), through(func(c net.Conn) net.Conn {
+		if slow.Load() {
+			dialling <- struct{}{}
+			<-goOn
+		}
+		return c
+	}))
+	slowly := intercept(func(context.Context) error { time.Sleep(50 * time.Millisecond); return nil }) // until the follower receives
+	first, next := newNode(t, "first", slowly), newNode(t, "next")
+	first.leadsWhile(7, echoing, expired)
+	next.leads(8, echoing)
+	follower.follows(first, 7)
+	stream := follower.open(bidiMethod)
+	etcdtest.Eventually(t, func() bool { return refused.Load() >= 3 }, "the message is being received, and the call waits")
+	slow.Store(true)
+	follower.follows(next, 8)
+	etcdtest.Take(t, dialling, "a connection is made")
+	follower.holds(1, "it waits for the connection")
+	stream.send(strings.Repeat("x", 2000))
+	etcdtest.Take(t, came, "the message")
+	time.Sleep(20 * time.Millisecond) // for the node to find that there is no room
+	close(goOn)
+	err := stream.end()
+	requireCode(t, codes.ResourceExhausted, err)
+	lost, ok := LostLeadership(err, "test")
+	require.True(t, ok, "%v", err)
+	require.False(t, lost.GetNothingApplied())
+	require.Equal(t, RefusalBusy, etcdtest.Take(t, events, "the event").Refusal)
+	follower.empty()
 }
