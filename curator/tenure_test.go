@@ -328,13 +328,13 @@ func TestAnswerThatIsThereCounts(t *testing.T) {
 	s, began, release := held()
 	n := newNode(t, "n")
 	n.Stop() // handlers are not waited for
-	for token := eldest.Token(7); token < 27; token++ {
+	for token := eldest.Token(7); token < 17; token++ {
 		tenure := n.leads(token, s)
 		done := n.ask("done")
 		etcdtest.Take(t, began, "the handler")
 		var once sync.Once
 		tenure.Cancel(lateError{func() {
-			once.Do(func() { release <- struct{}{}; time.Sleep(20 * time.Millisecond) })
+			once.Do(func() { release <- struct{}{}; time.Sleep(100 * time.Millisecond) })
 		}})
 		require.NoError(t, etcdtest.Take(t, done, "the answer"))
 		n.loses()
