@@ -83,8 +83,8 @@ var faults = map[string]struct {
 		ttl: "60s", code: -1,
 		do: func(f *fault) { f.kill(f.eldest, syscall.SIGKILL) },
 		then: func(f *fault, last, win time.Time) {
-			// The last renewal was a quarter of the TTL before, at most: the deadline was further away.
-			require.Less(f.t, last.Sub(f.began), 3*time.Second, "it lived on until the deadline")
+			// The last renewal was a quarter of the TTL before, at most: the deadline was 40 s away, or more.
+			require.Less(f.t, last.Sub(f.began), 20*time.Second, "it lived on until the deadline")
 			require.Less(f.t, win.Sub(f.began), 30*time.Second, "its keeper left the lease to expire")
 		},
 	},

@@ -191,8 +191,9 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
-	// The loop sees the grace, and the time from a failed renewal to the end, because both are long.
-	const grace, ttl = 1500 * time.Millisecond, 3 * time.Second
+	// The loop sees the grace, and the time from a failed renewal to the end, because both are long: longer
+	// than a busy machine keeps it from looking.
+	const grace, ttl = 4 * time.Second, 6 * time.Second
 	s := serve(t, grace)
 	session, c := s.candidate(cli, "v", ttl)
 	_, err := c.Campaign(ctx)

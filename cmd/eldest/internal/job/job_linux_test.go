@@ -197,8 +197,8 @@ func TestDeadline(t *testing.T) {
 		pids, terms := t.TempDir()+"/pids", t.TempDir()+"/terms"
 		j := launched(t, family(`trap "echo $$ >> `+terms+`" TERM; echo $$ >> `+pids))
 		all := pidsIn(t, pids, 3)
-		kill := job.Now() + 2*time.Second
-		j.SetDeadline(job.Deadline{Term: kill - 1900*time.Millisecond, Kill: kill})
+		kill := job.Now() + 6*time.Second
+		j.SetDeadline(job.Deadline{Term: kill - 5900*time.Millisecond, Kill: kill})
 		<-j.Warned()
 		require.Less(t, job.Now(), kill, "INVALID: a machine too slow to tell TERM from KILL")
 		// A new deadline does not undo it.

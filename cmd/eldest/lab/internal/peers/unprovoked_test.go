@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Systems without servers. Of the two candidates of hasty the one that waits wins a moment later, whatever the
-// leader does; of calm it waits. The participants of the first election of mortal die after half a second.
+// Systems without servers. Of the two candidates of hasty the one that waits wins, whatever the leader does: at once,
+// because a turn is settled a third of a second after that. Of calm it waits. The participants of the first election of mortal die after half a second.
 var (
 	hasty, calm, mortal = fake("hasty"), fake("calm"), fake("mortal")
 	fakes               = []peer.System{hasty, calm, mortal}
@@ -44,7 +44,6 @@ func (fakeClient) Close() error                          { return nil }
 func (c fakeClient) Campaign(ctx context.Context, _ string, queued func()) (peer.Tenure, error) {
 	if c.waits {
 		queued()
-		time.Sleep(100 * time.Millisecond)
 		if !c.hasty {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -44,7 +44,7 @@ func TestService(t *testing.T) {
 // The same with the demo.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for _, form := range etcdtest.Share(t, 1, output{"demo --members 1 --candidates 3 --ttl 4s", demoForPeople}, output{"demo --json --ttl 4s", demoForPrograms}) {
+	for _, form := range etcdtest.Share(t, 1, output{"demo --members 1 --candidates 3 --ttl " + unhurried, demoForPeople}, output{"demo --json --ttl " + unhurried, demoForPrograms}) {
 		form.check(t, perform(t, strings.Fields(form.line)...))
 	}
 }

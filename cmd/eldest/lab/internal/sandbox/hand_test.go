@@ -97,12 +97,19 @@ func TestPlay(t *testing.T) {
 		}
 		return told
 	}
+	// settled waits for the last reports of the story, which come on another way than the queue.
+	settled := func(since int64) {
+		t.Helper()
+		s.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
+		ended := s.Await(since, "p1 resigns", feedtest.Reported("p1", "ended"))
+		s.Await(ended.Seq, "p1 stands again", feedtest.Reported("p1", "joined"))
+	}
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Eldest})
 	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Eldest})
 	s.queued("p1", "p2")
 	s.do(feed.Action{Do: feed.Resign, On: "p1"})
-	s.Await(0, "p2 leads", feedtest.Reported("p2", "won"))
+	settled(0)
 	s.queued("p2", "p1")
 	s.do(feed.Action{Do: feed.Breakpoint, On: "p2", Breakpoints: []string{"Txn request"}})
 	s.do(feed.Action{Do: feed.Drop, On: "p2", Match: "Txn request"})
@@ -131,6 +138,7 @@ func TestPlay(t *testing.T) {
 	for _, e := range s.All() {
 		require.False(t, e.Seq > begin.Seq && e.Type == feed.Acted && e.Error != "", "%+v: %s", e.Action, e.Error)
 	}
+	settled(begin.Seq)
 	s.queued("p2", "p1")
 	require.Equal(t, want, story(begin.Seq))
 	require.Len(t, s.Done().Steps, len(done.Steps), "the played steps were done as well")
