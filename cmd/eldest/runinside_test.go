@@ -289,7 +289,7 @@ func TestRunLeadsOnWhileItsProgramIsWell(t *testing.T) {
 		a.Told("leader")
 		b := etcd.run(append(flags, "--restart", "never", "--health", "false", "--health-every", "1s", "--", "witness", "B")...)
 		b.Told("waiting")
-		etcd.livesFor("A-away", 8*time.Second)
+		etcd.livesFor("A-away", 12*time.Second)
 		require.NotContains(t, a.Errors(), `"lost"`)
 		for line := range strings.Lines(a.Errors()) {
 			if o := parse[object](t, line); o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails
@@ -310,10 +310,11 @@ func TestRunTakesAHangingCheckForAFailure(t *testing.T) {
 	})
 }
 
-// eachTerm runs a test with a lease, and with heartbeats; flags are those of a run, and its election.
+// eachTerm runs a test with a lease, and with heartbeats; flags are those of a run, and its election. Both are
+// long enough for a busy machine.
 func eachTerm(t *testing.T, test func(t *testing.T, etcd *etcd, flags []string)) {
 	t.Helper()
-	for name, flags := range map[string]string{"lease": "svc --ttl 6s --grace 1s", "heartbeats": "svc --ttl 1h --heartbeat 4s --restart on-failure"} {
+	for name, flags := range map[string]string{"lease": "svc --ttl 10s --grace 1s", "heartbeats": "svc --ttl 1h --heartbeat 8s --restart on-failure"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, borrowed(t), slices.Clip(strings.Fields(flags)))

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// SpecFD is the file descriptor from which a keeper reads its specification.
+const SpecFD = specFD
+
 var (
 	AskAll     = askAll
 	Children   = children

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
@@ -47,8 +48,7 @@ func own(file, then string) error {
 		keeper := clitest.Children(os.Getpid())[0]
 		_ = syscall.Kill(keeper, syscall.SIGSTOP) // it continues when this process dies
 		err := os.WriteFile(file+".pid", fmt.Append(nil, os.Getpid()), 0o600)
-		time.Sleep(100 * time.Millisecond) // what the keeper is to know is under way to it
-		return errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGKILL))
+		return errors.Join(err, specified(keeper), syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	j.SetDeadline(far())
 	if err := <-j.Launch("RUN=echo $$ >" + file + ".new; mv " + file + ".new " + file + ".pid; sleep 60 & sleep 60"); err != nil {
@@ -63,6 +63,18 @@ func own(file, then string) error {
 	}
 	j.Close()
 	return nil
+}
+
+// specified waits until what a keeper is to know is in its pipe: then nobody has that open for writing.
+func specified(keeper int) error {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", keeper, job.SpecFD), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	for pipe := []unix.PollFd{{Fd: int32(fd)}}; pipe[0].Revents&unix.POLLHUP == 0; {
+		_, _ = unix.Poll(pipe, -1)
+	}
+	return unix.Close(fd)
 }
 
 // TestFarewell: the farewell is called when the owner and the program have died, and not if the owner
