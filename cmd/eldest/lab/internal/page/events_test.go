@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,12 +82,10 @@ func TestStream(t *testing.T) {
 	require.Len(t, m.events, 3)
 	require.Equal(t, "old 0", m.events[0].Error)
 
-	// What comes at nearly the same time is one message.
 	s.log.Add(problem("<b>\n\ndata: [] \u2028"))
 	s.log.Add(problem("last"))
-	m = next(t, messages)
-	require.EqualValues(t, 5, m.id)
-	require.Equal(t, "<b>\n\ndata: [] \u2028", m.events[0].Error, "text cannot end a message")
+	all := until(t, messages, 5)
+	require.Equal(t, "<b>\n\ndata: [] \u2028", all[0].Error, "text cannot end a message")
 	leave()
 
 	// More than fits into one message, without a gap.
@@ -94,7 +94,7 @@ func TestStream(t *testing.T) {
 	}
 	end := int64(5 + 2*mostEvents + 7)
 	messages, _ = s.stream("?after=2", nil)
-	all := until(t, messages, end)
+	all = until(t, messages, end)
 	for i, e := range all {
 		require.EqualValues(t, 3+i, e.Seq)
 	}
@@ -113,6 +113,22 @@ func TestStream(t *testing.T) {
 		code, _ := s.get("/events?after=" + wrong)
 		require.Equal(t, http.StatusBadRequest, code, wrong)
 	}
+}
+
+// What comes at nearly the same time is one message.
+func TestGathering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, gathered := feed.NewLog(), make(chan []feed.Event, 1)
+		go func() {
+			events, _ := gather(t.Context(), log, 0)
+			gathered <- events
+		}()
+		synctest.Wait()
+		log.Add(problem("first"))
+		time.Sleep(gathering - 1)
+		log.Add(problem("last"))
+		require.Len(t, <-gathered, 2)
+	})
 }
 
 // Large events come in several messages, each with one at least.
