@@ -88,22 +88,22 @@ type answer struct {
 	begun    bool
 	inTenure bool // it was begun before the tenure ended
 	bare     bool // it has no body
+	open     bool // the caller cannot distinguish its end from a part of it
 	hijacked bool
 }
 
+// begin reads the header: what is changed in it later is not sent.
 func (a *answer) begin() {
 	if !a.begun {
 		a.begun, a.inTenure = true, a.tenure.Err() == nil
+		a.open = !a.bare && a.Header().Get("Content-Length") == ""
 	}
 }
-
-// open reports whether the caller cannot distinguish the end of the answer from a part of it.
-func (a *answer) open() bool { return !a.bare && a.Header().Get("Content-Length") == "" }
 
 // WriteHeader begins the answer, unless the code is an interim one.
 func (a *answer) WriteHeader(code int) {
 	if code >= http.StatusOK || code == http.StatusSwitchingProtocols {
-		a.bare = a.bare || !a.begun && (code == http.StatusNoContent || code == http.StatusNotModified)
+		a.bare = a.bare || code == http.StatusNoContent || code == http.StatusNotModified
 		a.begin()
 	}
 	a.ResponseWriter.WriteHeader(code)

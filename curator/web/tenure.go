@@ -82,7 +82,7 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
 		// A handler that returns because its context has ended has not done its work, and net/http
 		// would answer 200.
 		f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("node %+q no longer leads: %w", f.cfg.NodeID, lost))
-	case a.inTenure && a.open():
+	case a.inTenure && a.open:
 		panic(http.ErrAbortHandler) // the caller cannot detect whether it was the whole answer
 	}
 	return nil

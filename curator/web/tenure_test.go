@@ -161,3 +161,22 @@ func TestAnswerThatIsCompleteInTheTenure(t *testing.T) {
 		}
 	}
 }
+
+// An answer whose length was unknown when it was begun is aborted at the end of the tenure, whatever the
+// handler does with its header after that: here it calls Refuse too late.
+//
+// Fails if the length is read at the end of the answer.
+func TestRefuseInTheMiddleOfAnAnswer(t *testing.T) {
+	var leader, follower *node
+	var r *servedTenure
+	begin := make(chan struct{})
+	leader, follower, r = pair(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-begin
+		says(w, "part")
+		r.Cancel(eldest.ErrDeposed)
+		leader.Refuse(w, eldest.ErrDeposed, false)
+	})
+	close(begin)
+	out := follower.send(http.MethodGet, "/", nil)
+	require.Error(t, out.err, "%q looks like a whole answer", out.body)
+}
