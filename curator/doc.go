@@ -108,7 +108,9 @@
 //
 // Config.Services is called for each tenure, and what it registers ends with the tenure. Then new
 // calls wait for the next leader, and handlers' contexts end. If a handler is in a receive or a
-// send, or does not return within Config.Grace, its call is answered without it. The next tenure,
+// send, or does not return within Config.Grace, its call is answered without it. If the handler of a
+// stream of answers returns without an error after the end of the tenure, the caller receives
+// UNAVAILABLE, because it could not detect that the stream is incomplete. The next tenure,
 // of this node or another, begins when all handlers have returned; if etcd or the deadline ended
 // this one, it begins without waiting (G3).
 //

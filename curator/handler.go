@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -93,7 +94,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 
 	select {
 	case out := <-ended:
-		return v.result(c, t, out)
+		return v.result(c, t, m, out)
 	case <-t.Context().Done():
 	}
 	cancel(t.Cause())
@@ -101,13 +102,13 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 	if begun && !busy { // a handler that is in the stream returns only when the call is answered
 		select {
 		case out := <-ended:
-			return v.result(c, t, out)
+			return v.result(c, t, m, out)
 		case <-time.After(v.cfg.Grace):
 		case <-v.halted.Done():
 		}
 		select {
 		case out := <-ended: // it had come, but select has chosen the end of the wait
-			return v.result(c, t, out)
+			return v.result(c, t, m, out)
 		default:
 		}
 	}
@@ -168,7 +169,7 @@ func (c *Curator) handle(stream *call, m *method) (any, error) {
 }
 
 // result turns an outcome into the answer.
-func (v *incoming) result(c *call, t *tenure, out outcome) error {
+func (v *incoming) result(c *call, t *tenure, m *method, out outcome) error {
 	switch {
 	case out.panic != nil:
 		panic(out.panic)
@@ -181,6 +182,8 @@ func (v *incoming) result(c *call, t *tenure, out outcome) error {
 		return fmt.Errorf("%w: %w", errNotBegun, gone)
 	case out.err == nil && c.unary:
 		return c.decoding.SendMsg(out.reply)
+	case out.err == nil && m.stream.ServerStreams:
+		return cmp.Or(gone, c.over()) // after the tenure the caller could not detect whether it has received all
 	case out.err == nil:
 		return nil
 	case gone != nil && errors.Is(out.err, gone):
@@ -263,8 +266,8 @@ func (c *call) begin() {
 	}
 }
 
-// RecvMsg fails after the end of the tenure, also if a message has arrived by then, which may be
-// long after the call. A unary call begins when it receives its message.
+// RecvMsg fails after the end of the tenure, also if a message, or the end of them, has arrived by
+// then, which may be long after the call. A unary call begins when it receives its message.
 func (c *call) RecvMsg(m any) error {
 	return c.during(c.decoding.RecvMsg, m, func() error {
 		if err := c.over(); err != nil {
@@ -281,7 +284,7 @@ func (c *call) SendMsg(m any) error {
 }
 
 // during calls do, a receive or a send, unless the tenure has ended, and then done, unless do failed
-// or the tenure ended meanwhile.
+// or the tenure ended meanwhile. The end of what the caller sends is no failure.
 func (c *call) during(do func(any) error, m any, done func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -296,7 +299,7 @@ func (c *call) during(do func(any) error, m any, done func() error) error {
 	err := do(m)
 	c.mu.Lock()
 	c.busy--
-	if err == nil && c.gone == nil {
+	if c.gone == nil && (err == nil || errors.Is(err, io.EOF)) { // the caller's end is received as its messages are
 		c.gone = done()
 	}
 	return cmp.Or(c.gone, err)
