@@ -85,10 +85,7 @@ func (r relay) stream() error {
 	r.goroutines.Go(func() { r.requests(said, there, cancel) })
 	err = r.answers(said, there)
 	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrWaitLimit) && r.caller.Context().Err() == nil {
-		if errors.Is(unread, errNoRoom) {
-			return r.busy(false) // there was none while the call waited for the connection; by now it may have begun
-		}
-		return unread // a message of the caller could not be read
+		return unread // a message of the caller could not be read, and gRPC has answered so; or it had no room
 	}
 	return err
 }

@@ -75,6 +75,8 @@ func (v *incoming) answer() error {
 		var unsent *unsentError
 		switch {
 		case errors.Is(err, errNotBegun):
+		case errors.Is(err, errNoRoom): // the message came after the attempt had begun, and now the call may have
+			return v.busy(false)
 		case !errors.As(err, &unsent):
 			return err
 		default:

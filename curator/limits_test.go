@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -316,4 +317,59 @@ func TestNoRoomWhileConnecting(t *testing.T) {
 	require.False(t, lost.GetNothingApplied())
 	require.Equal(t, RefusalBusy, etcdtest.Take(t, events, "the event").Refusal)
 	follower.empty()
+}
+
+// asked is a caller's stream that calls before each time it is asked for its context.
+type asked struct {
+	grpc.ServerStream
+	before func()
+}
+
+func (a asked) Context() context.Context {
+	a.before()
+	return a.ServerStream.Context()
+}
+
+// The same if the message arrives when the next attempt has just found that none was lost.
+//
+// Fails if only the beginning of an attempt looks.
+func TestNoRoomAtTheBeginningOfAnAttempt(t *testing.T) {
+	var refused atomic.Int64
+	var armed atomic.Bool
+	send, came := make(chan struct{}), make(chan struct{}, 1)
+	follower := newNode(t, "follower", patient, func(cfg *Config) {
+		cfg.MaxHeld = 1000
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StatsHandler(observed(func(s stats.RPCStats) {
+			if _, ok := s.(*stats.InPayload); ok {
+				came <- struct{}{}
+			}
+		})))
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			return handle(srv, asked{stream, func() {
+				if armed.CompareAndSwap(true, false) {
+					send <- struct{}{}
+					<-came
+					time.Sleep(20 * time.Millisecond) // for the node to find that there is no room
+				}
+			}})
+		}))
+	}, refusals(&refused))
+	slowly := intercept(func(context.Context) error { time.Sleep(50 * time.Millisecond); return nil }) // until the follower receives
+	first := newNode(t, "first", slowly)
+	first.leadsWhile(7, echoing, expired)
+	follower.follows(first, 7)
+	stream := follower.open(bidiMethod)
+	etcdtest.Eventually(t, func() bool { return refused.Load() >= 3 }, "the message is being received, and the call waits")
+	var once sync.Once
+	follower.leadsWhile(8, echoing, func() bool { // the attempt reads the clock, then what was lost, then the context
+		once.Do(func() { armed.Store(true) })
+		return true
+	})
+	etcdtest.Take(t, send, "the attempt")
+	stream.send(strings.Repeat("x", 2000))
+	err := stream.end()
+	requireCode(t, codes.ResourceExhausted, err)
+	lost, ok := LostLeadership(err, "test")
+	require.True(t, ok, "%v", err)
+	require.False(t, lost.GetNothingApplied())
 }
