@@ -35,6 +35,10 @@
 // successor; the stopping node does the same, and forwards them. The number of waiting calls, and what is kept for them, is bounded
 // (Config.MaxWaiting, MaxHeld), and one caller never uses all of it.
 //
+// A call does not wait, and is refused as one that has not begun, if the leader's address cannot be
+// parsed, if Config.PeerCredentials returns no credentials for the leader, or if the server at its
+// address has a certificate that they do not accept.
+//
 // Forwarding needs no generated code. Messages are passed on unchanged, one at a time in each
 // direction, so any method of any service can be forwarded, with any codec and any kind of
 // streaming, with metadata in both directions, deadline, cancellation, status and its details. The
