@@ -37,7 +37,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	defer detach()
 
 	// It is certain that nothing was sent only if the transport has asked for a connection and got
-	// none.
+	// none, or was not asked to send.
 	var asked, got atomic.Bool
 	patience := time.AfterFunc(max(time.Until(until), moment), func() {
 		if !got.Load() {
@@ -56,8 +56,14 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	var failed error
 	ahead := false // the answer came before the end of the body
 	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(to *httputil.ProxyRequest) { f.rewrite(to, p) },
-		Transport:     f.transport,
+		Rewrite: func(to *httputil.ProxyRequest) { f.rewrite(to, p) },
+		Transport: sender(func(out *http.Request) (*http.Response, error) {
+			if ctx.Err() != nil {
+				asked.Store(true) // as if it had got none
+				return nil, context.Cause(ctx)
+			}
+			return f.transport.RoundTrip(out)
+		}),
 		FlushInterval: -1, // as the leader does
 		ErrorLog:      f.proxyLog,
 		ModifyResponse: func(answer *http.Response) error {
@@ -85,6 +91,12 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	linger(w, r)
 	return nil
 }
+
+// sender is a function as an http.RoundTripper.
+type sender func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends; see http.RoundTripper.
+func (s sender) RoundTrip(out *http.Request) (*http.Response, error) { return s(out) }
 
 // inbound is a caller's body. It records that its end was read.
 type inbound struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -370,3 +371,30 @@ func TestAnswersBeforeTheBodyIsRead(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// slowContext takes its time for the values of a trace, which a request needs before it is sent.
+type slowContext struct {
+	context.Context
+	before func()
+}
+
+func (c slowContext) Value(key any) any {
+	c.before()
+	return c.Context.Value(key)
+}
+
+// A request whose time ends before it was given to the transport has not been sent.
+//
+// Fails if only a connection that was asked for and not made is certain.
+func TestLateBeforeTheTransport(t *testing.T) {
+	_, follower, _ := pair(t, hello)
+	ctx := slowContext{etcdtest.Context(t), func() {
+		follower.router.Now().Peer.Cancel(errEnough)
+		time.Sleep(10 * time.Millisecond)
+	}}
+	follower.cfg.Wait = 0
+	r := httptest.NewRequest(http.MethodPost, "/", nil).WithContext(ctx)
+	w := httptest.NewRecorder()
+	follower.ServeHTTP(w, r)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
+}
