@@ -213,12 +213,21 @@ func TestRunHasTheResultOfAKilledHook(t *testing.T) {
 	require.NoError(t, err)
 	defer j.Close()
 	result := j.Run(onWin)
+	o := &tenure{round: &round{runner: &runner{signals: &runSignals{}}}, job: j}
+	for range 50 { // nor does it choose between an answer and the end of the patience
+		late, answer := make(chan time.Time, 1), make(chan error, 1)
+		late <- time.Now()
+		answer <- nil
+		o.late = late
+		_, ok := await(t.Context(), o, answer)
+		require.True(t, ok, "the answer is dropped")
+	}
+	o.late = nil
 	j.SetDeadline(job.Deadline{Term: job.Now(), Kill: job.Now()})
 	_, ok := clitest.Awaited(j.Over())
 	require.True(t, ok)
 	end := <-result
 	require.Error(t, end.Failure())
-	o := &tenure{round: &round{runner: &runner{signals: &runSignals{}}}, job: j}
 	for range 50 {
 		again := make(chan job.HookResult, 1)
 		again <- end

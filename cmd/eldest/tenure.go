@@ -217,6 +217,11 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 				return v, false
 			}
 		case <-t.late:
+			select {
+			case v = <-c: // eldest was stopped, and not the keeper: the answer has to be received first
+				return v, true
+			case <-time.After(killPatience):
+			}
 			t.job.Kill(killPatience)
 			t.out = &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
 			return v, false
