@@ -309,7 +309,9 @@ func TestNoMessageAfterTheDeadline(t *testing.T) {
 		past.Store(false)
 		stream := n.open(bidiMethod)
 		stream.expect("in time")
-		lost := requireRetry(t, stream.end())
+		got, err := stream.receive()
+		require.Empty(t, got, "a message was sent after the deadline")
+		lost := requireRetry(t, err)
 		require.EqualValues(t, 7, lost.GetToken())
 		require.False(t, lost.GetNothingApplied())
 	}
