@@ -2,8 +2,10 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -91,6 +93,8 @@ func (r *round) publishAddress() {
 				failures = 0
 				continue
 			}
+			unsure := a.unsure || errors.Is(err, eldest.ErrOutcomeUnknown) // a refused request has changed nothing
+			e.addresses.Update(func(is addresses) addresses { is.unsure = unsure; return is })
 			if failures == 0 {
 				e.log.warn("the new address is not published yet", "address", a.now, "error", err)
 			}

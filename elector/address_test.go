@@ -291,3 +291,30 @@ func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
 		})
 	}
 }
+
+// An address that was refused is not in the key: when the former one is set again, there is nothing to
+// wait for.
+func TestSetAddressBackAfterARefusal(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		var refuses atomic.Bool
+		n := run(t, config("refused", "n", cli, virtual, func(cfg *elector.Config) { cfg.Codec = refusing{now: &refuses} }))
+		etcdtest.Take(t, n.won, "the win")
+		refuses.Store(true)
+		require.ErrorIs(t, n.SetAddress(etcdtest.ContextFor(t, time.Minute), "n:2"), context.DeadlineExceeded)
+		require.NoError(t, n.SetAddress(etcdtest.ContextFor(t, time.Minute), "n:1"))
+	})
+}
+
+// refusing is a codec that refuses on demand, but not in the check of SetAddress.
+type refusing struct {
+	identity.Protobuf
+	now *atomic.Bool
+}
+
+func (c refusing) Encode(id identity.Identity) ([]byte, error) {
+	if c.now.Load() && id.TTL == time.Minute {
+		return nil, errors.New("refused")
+	}
+	return c.Protobuf.Encode(id)
+}
