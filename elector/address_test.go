@@ -260,7 +260,8 @@ func TestSetAddressBackAfterALostReply(t *testing.T) {
 	require.Equal(t, "n:1", id.Address)
 }
 
-// When the key is lost, SetAddress returns, also while the lead function ignores its context.
+// When the key is lost, SetAddress returns at once, also while the lead function ignores its context;
+// when the tenure is drained, after Config.Drain, with which the key is left to its lease.
 func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
 	t.Parallel()
 	for cause, lose := range map[error]func(cli *clientv3.Client, s *lease.Session, l *elector.Leadership) error{
@@ -271,7 +272,12 @@ func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
 		eldest.ErrResigned: func(_ *clientv3.Client, s *lease.Session, l *elector.Leadership) error {
 			return l.Resign(context.Background())
 		},
+		eldest.ErrDraining: func(_ *clientv3.Client, _ *lease.Session, l *elector.Leadership) error { l.Drain(nil); return nil },
 	} {
+		limit := time.Second
+		if cause == eldest.ErrDraining {
+			limit = time.Minute
+		}
 		inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
 			session, won, release := make(chan *lease.Session, 100), make(chan *elector.Leadership, 100), make(chan struct{})
 			n := &node{id: "n"}
@@ -287,7 +293,7 @@ func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
 			require.NoError(t, lose(cli, etcdtest.Take(t, session, "the session"), l))
 			<-l.Done()
 			require.ErrorIs(t, l.Err(), cause)
-			require.NoError(t, n.SetAddress(etcdtest.ContextFor(t, time.Minute), "n:2"))
+			require.NoError(t, n.SetAddress(etcdtest.ContextFor(t, limit), "n:2"))
 		})
 	}
 }

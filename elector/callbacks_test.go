@@ -127,7 +127,7 @@ func TestHookThatBlocksAfterWithdraw(t *testing.T) {
 	case err := <-n.done:
 		n.done <- err
 		close(release)
-	case <-time.After(3 * time.Second):
+	case <-time.After(etcdtest.Patience):
 		close(release)
 		t.Fatal("Run waits for the hook")
 	}

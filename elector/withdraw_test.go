@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -137,7 +138,7 @@ func TestWithdrawWhileALaterRunWaits(t *testing.T) {
 	go func() { again.done <- e.Run(ctx, untilOver) }()
 	_, err = e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNotRegistered) })
 	require.NoError(t, err)
-	require.NoError(t, e.Withdraw(etcdtest.ContextFor(t, 2*time.Second), nil))
+	require.NoError(t, e.Withdraw(etcdtest.Context(t), nil))
 	again.follows(t, "leader")
 	require.ErrorIs(t, again.end(t), eldest.ErrStuck)
 	close(release)
@@ -147,22 +148,22 @@ func TestWithdrawWhileALaterRunWaits(t *testing.T) {
 // the context of the later Run has ended already.
 func TestLaterRunIsNotStuckAfterAll(t *testing.T) {
 	t.Parallel()
-	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
-	require.NoError(t, err)
-	for range 20 {
-		release, returned := make(chan struct{}), make(chan struct{})
-		ctx, cancel := context.WithCancel(etcdtest.Context(t))
-		require.ErrorIs(t, e.Run(ctx, func(context.Context, *elector.Leadership) error {
-			defer close(returned)
-			cancel()
-			<-release
-			return nil
-		}), eldest.ErrStuck)
-		close(release)
-		<-returned
-		time.Sleep(time.Millisecond)
-		require.NotErrorIs(t, e.Run(ctx, untilOver), eldest.ErrStuck)
-	}
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		e, err := elector.New(config("stuck", "n", cli, virtual))
+		require.NoError(t, err)
+		for range 20 {
+			release := make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			require.ErrorIs(t, e.Run(ctx, func(context.Context, *elector.Leadership) error {
+				cancel()
+				<-release
+				return nil
+			}), eldest.ErrStuck)
+			close(release)
+			synctest.Wait()
+			require.NotErrorIs(t, e.Run(ctx, untilOver), eldest.ErrStuck)
+		}
+	})
 }
 
 // A node that withdrew before Run requests no lease.
