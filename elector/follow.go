@@ -80,7 +80,11 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 func (r *round) publish(s Status, over func() error, ahead int) {
 	r.e.publish(s, over)
 	if r.standby != nil {
-		r.standby.positions.Set(Position{Status: r.e.Status(), Ahead: ahead})
+		s = r.e.Status()
+		if over != nil && over() != nil {
+			ahead = -1 // by the clock the session is lost
+		}
+		r.standby.positions.Set(Position{Status: s, Ahead: ahead})
 	}
 }
 

@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"context"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -273,4 +274,22 @@ func TestStandbyThatReturns(t *testing.T) {
 		_, err = p.Next(etcdtest.Context(t))
 	}
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
+}
+
+// A position whose session is over by the clock is unknown, before any timer has fired.
+func TestPositionAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		a := run(t, config("e", "a", cli, virtual))
+		etcdtest.Take(t, a.won, "a's tenure")
+		clock := etcdtest.NewClock()
+		standby, seen, _ := positions()
+		run(t, config("e", "b", cli, standby, func(cfg *elector.Config) { cfg.Session.Clock = clock }))
+		ahead(t, seen, "a", 1)
+		clock.Jump(time.Hour)
+		require.NoError(t, a.SetAddress(etcdtest.Context(t), "a:2"))
+		p := etcdtest.Take(t, seen, "the position")
+		require.ErrorIs(t, p.Status.Reason(), eldest.ErrSessionLost)
+		require.Equal(t, -1, p.Ahead)
+	})
 }
