@@ -114,3 +114,27 @@ func TestErrorAtTheDeadlineIsLogged(t *testing.T) {
 		require.True(t, strings.Contains(log.String(), eldest.ErrSessionLost.Error()))
 	})
 }
+
+// The error of a lead function that returns after Config.Drain is logged.
+func TestErrorAfterDrainIsLogged(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
+		var log etcdtest.Paper
+		tenures := 0
+		(&node{id: "n"}).runWith(t, config("late", "n", cli, virtual, func(cfg *elector.Config) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		}), func(ctx context.Context, l *elector.Leadership) error {
+			if tenures++; tenures > 1 {
+				<-ctx.Done()
+				return nil
+			}
+			_, err := cli.Delete(context.Background(), l.Key())
+			require.NoError(t, err)
+			<-ctx.Done()
+			time.Sleep(time.Minute)
+			return errEnough
+		})
+		time.Sleep(2 * time.Minute)
+		require.Contains(t, log.String(), errEnough.Error())
+	})
+}

@@ -50,18 +50,17 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	end(cause)
 	r.e.publish(unknown(cause), nil)
 	r.lasted += time.Since(won) // a suspended tenure goes on
+	var stuck error
 	if running {
 		// The key stays in place until Config.Drain has passed; then the lease is left to its deadline.
 		until := time.Now().Add(r.e.cfg.Drain)
-		if err := r.outlast(ctx, "lead", until, returned, r.abandon, "key", l.Key(), "token", int64(l.Token())); err != nil {
-			return err
-		}
+		stuck = r.outlast(ctx, "lead", until, returned, r.abandon, "key", l.Key(), "token", int64(l.Token()))
 	}
-	if !told && result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
+	if !told && r.e.stuck == nil && result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
 		r.e.log.warn("lead function returned an error after its context had ended",
 			"key", l.Key(), "token", int64(l.Token()), "error", result)
 	}
-	return cause
+	return cmp.Or(stuck, cause)
 }
 
 // gaveUp returns the error of a tenure whose lead function returned.
