@@ -42,9 +42,10 @@ func Client(c *clientv3.Client) Clients {
 
 // Source returns the clients of the next round. It is called when the previous round has ended
 // completely, so it may close the clients of that round. It may block until it has clients or ctx
-// ends. If it fails, the error is logged and Source is called again after the back-off. All rounds
-// must use the same etcd cluster: tokens of two clusters cannot be compared, and keys that an
-// earlier instance left in the second cluster are not searched for.
+// ends. If it fails, the error is logged and Source is called again after the back-off. A node that
+// has withdrawn calls it again when its client is closed or etcd refuses for good. All rounds must use
+// the same etcd cluster: tokens of two clusters cannot be compared, and keys that an earlier instance
+// left in the second cluster are not searched for.
 type Source func(ctx context.Context) (Clients, error)
 
 // Always returns a source that returns the same clients for all rounds.
@@ -152,7 +153,8 @@ type Config struct {
 	// request in flight. 0 means DefaultStarts. An Elector does not use it.
 	Starts int
 	// Backoff returns the pause after the n-th consecutive round that was not stable, counted from
-	// 0, and, for 0, the one after a stable round. nil means doubling from 100 ms to 5 s with jitter; a pause is at least 5 ms.
+	// 0, and, for 0, the one after a stable round. nil means doubling from 100 ms to 5 s with jitter;
+	// a pause is at least 5 ms.
 	Backoff func(attempt int) time.Duration
 	// Stable is how long a round must last for the back-off to start anew: as the leader or, if the
 	// node never led, as a candidate. 0 means twice the granted TTL.

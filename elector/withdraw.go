@@ -49,24 +49,34 @@ func (e *Elector) standing(ctx context.Context) (context.Context, context.Cancel
 	return standing, func() { stop(); cancel(nil) }
 }
 
-// spectate follows the leader until ctx ends, without a position in the queue.
+// spectate follows the leader until ctx ends, without a position in the queue. It gets clients again
+// when the observer has ended by itself: its client may have been replaced.
 func (e *Elector) spectate(ctx context.Context) {
 	e.left()
 	for attempt := 0; ctx.Err() == nil; attempt++ {
-		clients, err := e.cfg.Source(ctx)
-		if err == nil {
-			r := &round{e: e, clients: clients}
-			var stop func()
-			if stop, err = r.follow(ctx); err == nil {
-				<-ctx.Done()
-				stop()
-				local, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Leave)
-				defer cancel()
-				r.closed(local)
-				return
-			}
+		if err := e.look(ctx); err != nil {
+			e.publish(unknown(e.failed("follow", err)), nil)
 		}
-		e.publish(unknown(e.failed("follow", err)), nil)
 		_ = retry.Sleep(ctx, e.cfg.Backoff(attempt))
 	}
+}
+
+// look gets clients, and publishes the leader until ctx ends or the observer ends by itself, which it
+// publishes as well.
+func (e *Elector) look(ctx context.Context) error {
+	clients, err := e.cfg.Source(ctx)
+	if err != nil {
+		return err
+	}
+	r := &round{e: e, clients: clients}
+	observer, err := r.observer()
+	if err != nil {
+		return err
+	}
+	r.observe(ctx, observer)
+	r.closing.Go(observer.Close)
+	local, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Leave)
+	defer cancel()
+	r.closed(local)
+	return nil
 }

@@ -194,3 +194,25 @@ func (g *grantCount) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrant
 	g.n.Add(1)
 	return g.Lease.Grant(ctx, ttl)
 }
+
+// A node that has withdrawn asks its source for other clients when those that it has are closed.
+func TestWithdrawnNodeGetsOtherClients(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, etcd *memetcd.Etcd) {
+		leader := run(t, config("swap", "leader", cli, virtual))
+		etcdtest.Take(t, leader.won, "the win")
+		var clients atomic.Pointer[clientv3.Client]
+		first, _ := etcd.Client()
+		clients.Store(first)
+		n := run(t, config("swap", "n", nil, virtual, func(cfg *elector.Config) {
+			cfg.Source = func(context.Context) (elector.Clients, error) { return elector.Client(clients.Load()), nil }
+		}))
+		n.follows(t, "leader")
+		require.NoError(t, n.Withdraw(etcdtest.Context(t), nil))
+		n.follows(t, "leader")
+		clients.Store(cli)
+		_ = first.Close()
+		n.becomes(t, elector.Unknown)
+		n.follows(t, "leader")
+	})
+}
