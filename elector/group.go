@@ -195,12 +195,12 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		<-g.slots
 		_ = c.Close(late)
 	})
-	defer leave()
 	select {
 	case g.slots <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return context.Cause(ctx) // nothing was sent
 	}
+	defer leave()
 	_, err = c.Register(ctx)
 	<-g.slots
 	if err != nil {

@@ -359,3 +359,23 @@ func TestGroupCodecThatPanics(t *testing.T) {
 		require.Error(t, session.Err(), "the session is renewed for ever")
 	})
 }
+
+// While etcd is away, a Run that has not registered yet ends with its context, also if others that
+// register have all the places.
+func TestGroupEndsBeforeRegistration(t *testing.T) {
+	t.Parallel()
+	inMemory(t, func(t *testing.T, cli *clientv3.Client, link *memetcd.Link, _ *memetcd.Etcd) {
+		g := group(t, cli, virtual, func(cfg *elector.Config) { cfg.Starts = 1 })
+		g.run(untilOver, "leads")
+		g.leads(1)
+		link.Interrupt()
+		defer link.Restore()
+		g.run(untilOver, "registers")
+		synctest.Wait()
+		g.run(untilOver, "waits")
+		synctest.Wait()
+		began := time.Now()
+		g.stop("waits")
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
