@@ -233,14 +233,22 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 func (g *Group) tenure(ctx context.Context, l *Leadership, lead func(context.Context, *Leadership) error) error {
 	slot := func() {}
 	defer func() { slot() }()
+	var result, over error // over is why the function's context has ended
 	err := l.Lead(ctx, func(ctx context.Context) error {
 		defer func() {
 			g.slots <- struct{}{}
 			slot = func() { <-g.slots }
 		}()
 		defer g.drain(ctx, l)()
-		return lead(ctx, l)
+		result = lead(ctx, l)
+		over = context.Cause(ctx)
+		return result
 	})
+	// Otherwise the reason why the round ended has the result.
+	if (ctx.Err() != nil || errors.Is(l.Err(), eldest.ErrSuspended)) && result != nil && !errors.Is(result, over) && !errors.Is(result, context.Canceled) {
+		g.log.warn("lead function returned an error after its context had ended",
+			"election", l.Election(), "key", l.Key(), "token", int64(l.Token()), "error", result)
+	}
 	return cmp.Or(err, l.Err())
 }
 

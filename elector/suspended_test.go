@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,5 +160,50 @@ func TestBackoffAfterAStableRound(t *testing.T) {
 				require.Equal(t, want, <-attempts, "round %d", i)
 			}
 		})
+	}
+}
+
+// The error of a lead function that returns when its tenure is suspended, or when Run ends, is logged.
+func TestErrorInASuspensionIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, grouped := range []bool{false, true} {
+		for _, suspended := range []bool{false, true} {
+			inMemory(t, func(t *testing.T, cli *clientv3.Client, link *memetcd.Link, _ *memetcd.Etcd) {
+				var log etcdtest.Paper
+				change := func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+				called := 0
+				lead := func(ctx context.Context, _ *elector.Leadership) error {
+					called++
+					<-ctx.Done()
+					if called == 1 {
+						return errEnough
+					}
+					return context.Cause(ctx)
+				}
+				var stop func()
+				if grouped {
+					g := group(t, cli, virtual, beating, change)
+					g.run(lead, "g")
+					stop = func() { g.stop("g") }
+				} else {
+					n := &node{id: "n"}
+					n.runWith(t, config("n", "n", cli, virtual, beating, change), lead)
+					stop = func() { _ = n.end(t) }
+				}
+				time.Sleep(time.Second)
+				if suspended {
+					link.Interrupt()
+					time.Sleep(2 * lease.MinHeartbeat)
+					link.Restore()
+					time.Sleep(time.Second)
+					require.Equal(t, 2, called)
+				} else {
+					stop()
+					synctest.Wait()
+				}
+				require.Equal(t, 1, strings.Count(log.String(), "returned an error after its context had ended"), log.String())
+				require.Contains(t, log.String(), errEnough.Error())
+			})
+		}
 	}
 }
