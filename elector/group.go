@@ -34,11 +34,10 @@ type Group struct {
 
 	mu      sync.Mutex
 	running map[string]struct{}
-	// closing is true while a Run waits for or holds opening in order to close the session, which
-	// it does if no Run is in an election by then.
-	closing bool
 
-	// opening is held by the Run that opens or closes the session; it guards joint and left.
+	// opening is held by the Run that opens or closes the session; it guards joint and left. It is
+	// taken in order to close the session while no Run is in an election, with mu held: no other Run
+	// takes it before.
 	opening chan struct{}
 	joint   *joint
 	// left is the lease that was not revoked when its session ended; 0: none.
@@ -128,25 +127,21 @@ func (g *Group) enter(ctx context.Context, name string, lead func(context.Contex
 func (g *Group) leave(name string) {
 	g.mu.Lock()
 	delete(g.running, name)
-	last := len(g.running) == 0 && !g.closing
-	g.closing = g.closing || last
+	last := false
+	if len(g.running) == 0 {
+		select {
+		case g.opening <- struct{}{}:
+			last = true
+		default: // an earlier Run is closing the session
+		}
+	}
 	g.mu.Unlock()
 	if !last {
 		return
 	}
-	g.opening <- struct{}{}
-	g.mu.Lock()
-	last = len(g.running) == 0
-	g.closing = last // if new Runs have entered, the last of them closes it
-	g.mu.Unlock()
-	if last {
-		if g.joint != nil { // a Run that starts meanwhile waits for opening
-			g.end(g.joint)
-			g.joint = nil
-		}
-		g.mu.Lock()
-		g.closing = false
-		g.mu.Unlock()
+	if g.joint != nil { // a Run that starts meanwhile waits for opening
+		g.end(g.joint)
+		g.joint = nil
 	}
 	<-g.opening
 	g.log.flush()

@@ -379,3 +379,33 @@ func TestGroupEndsBeforeRegistration(t *testing.T) {
 		require.Less(t, time.Since(began), time.Second)
 	})
 }
+
+// A Run that ends does not wait for another one that begins meanwhile and waits for etcd. With the
+// fault that this is about one attempt of some 200,000 failed.
+func TestGroupEndsWhileAnotherRunBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := group(t, nil, func(cfg *elector.Config) {
+			cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+				<-ctx.Done()
+				return elector.Clients{}, context.Cause(ctx)
+			}
+		})
+		for i := range 5000 {
+			g.run(untilOver, "ends")
+			synctest.Wait()
+			go g.stops["ends"]()
+			for range i % 50 {
+				runtime.Gosched()
+			}
+			g.run(untilOver, "begins")
+			synctest.Wait()
+			select {
+			case <-g.done["ends"]:
+			default:
+				t.Fatalf("it waits for the other one, in attempt %d", i)
+			}
+			g.stop("begins")
+		}
+	})
+}
