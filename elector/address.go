@@ -40,7 +40,8 @@ func (e *Elector) Address() string {
 // SetAddress blocks until the node's key has the address that was set last, until the node has no
 // key, or until ctx ends; in the last case it returns ctx's cause, and the address is still
 // published. The error wraps eldest.ErrInvalid if Config.Codec refuses the address; then nothing
-// has changed.
+// has changed. A request whose reply was lost may be carried out later, even after the next one: then
+// the key has its address until another one is set or the node registers again.
 func (e *Elector) SetAddress(ctx context.Context, address string) error {
 	if ctx == nil {
 		return e.failed("set address", invalid("the context is nil"))
