@@ -13,8 +13,8 @@ import (
 type addresses struct {
 	// now is the address that was set last, at first Config.Address.
 	now string
-	// registered is set while the node has a key or is about to register one; published is the
-	// address in the value of that key.
+	// registered is set while the node has a key that it can write, or is about to register one;
+	// published is the address in the value of that key.
 	registered bool
 	published  string
 	// unsure is set while a request is under way, or its outcome is unknown, that replaces published.
@@ -38,10 +38,11 @@ func (e *Elector) Address() string {
 // return its status once more. A value that was set with Leadership.Proclaim is replaced.
 //
 // SetAddress blocks until the node's key has the address that was set last, until the node has no
-// key, or until ctx ends; in the last case it returns ctx's cause, and the address is still
-// published. The error wraps eldest.ErrInvalid if Config.Codec refuses the address; then nothing
-// has changed. A request whose reply was lost may be carried out later, even after the next one: then
-// the key has its address until another one is set or the node registers again.
+// key or has left it to its lease, or until ctx ends; in the last case it returns ctx's cause, and
+// the address is still published. The error wraps eldest.ErrInvalid if Config.Codec refuses the
+// address; then nothing has changed. A request whose reply was lost may be carried out later, even
+// after the next one: then the key has its address until another one is set or the node registers
+// again.
 func (e *Elector) SetAddress(ctx context.Context, address string) error {
 	if ctx == nil {
 		return e.failed("set address", invalid("the context is nil"))
@@ -73,7 +74,7 @@ func (r *round) registering() ([]byte, error) {
 	return e.cfg.at(a.published).value(e.instance, r.session.TTL())
 }
 
-// unregistered records that the round leaves the queue.
+// unregistered records that the round leaves the queue, or cannot write its key any more.
 func (r *round) unregistered() {
 	r.e.addresses.Update(func(a addresses) addresses { a.registered = false; return a })
 }

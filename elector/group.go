@@ -86,7 +86,8 @@ func newGroup(cfg Config) (*Group, error) {
 // up, and the node campaigns again, at the end of the queue.
 //
 // At most Config.Starts elections of the group enter or leave their queues at a time; the others
-// wait.
+// wait. While etcd is away that may take until the session is lost; a Run that has not registered yet
+// ends with ctx.
 //
 // lead is called once for each tenure, with a context that carries ctx's values and ends with ctx
 // or the tenure, whichever is first. Run waits for lead, however long it takes, so lead never
