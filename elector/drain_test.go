@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -135,6 +136,7 @@ func TestErrorAfterDrainIsLogged(t *testing.T) {
 			return errEnough
 		})
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		require.Contains(t, log.String(), errEnough.Error())
 	})
 }
