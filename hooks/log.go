@@ -50,7 +50,7 @@ func (l log) session() lease.Hooks {
 		Heartbeat: func(e lease.HeartbeatEvent) {
 			switch before := missed.Swap(e.Err != nil); {
 			case e.NotPermitted:
-				l.write(slog.LevelWarn, "heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Beats",
+				l.write(slog.LevelWarn, "heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Heartbeats",
 					"reason", Trouble(e.Err), "error", e.Err)
 			case e.Err != nil && !before:
 				l.write(slog.LevelWarn, "heartbeat failed", "left", e.Left, "reason", Trouble(e.Err), "error", e.Err)

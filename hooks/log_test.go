@@ -162,7 +162,7 @@ func TestLogOfHeartbeats(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"WARN heartbeat failed no_answer", "INFO heartbeats recovered <nil>", "WARN heartbeat failed no_answer",
-		"WARN heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Beats no_answer",
+		"WARN heartbeats are not permitted, only the lease is used: grant read and write on the range of keys.Heartbeats no_answer",
 		"WARN leadership suspended suspended", "INFO leadership resumed <nil>", "WARN unresponsive leader evicted <nil>",
 	}, lines)
 }

@@ -15,7 +15,7 @@ import (
 // While one of the session's candidates leads, the session writes one key of etcd every Interval,
 // however many elections it leads. Candidates that wait behind it, and whose sessions have
 // heartbeats too, delete its candidate's key when they have received no heartbeat for its Timeout.
-// All of them need permission to read and write the range of keys.Beats.
+// All of them need permission to read and write the range of keys.Heartbeats.
 //
 // What changes: a leader none of whose heartbeats etcd acknowledges in time is suspended
 // (eldest.ErrSuspended), and continues to lead with the same token when the next Campaign has
