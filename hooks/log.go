@@ -36,6 +36,7 @@ func (l log) session() lease.Hooks {
 	return lease.Hooks{
 		Retrying: func(e lease.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause) },
 		Opened: func(e lease.OpenedEvent) {
+			missed.Store(false) // the heartbeat was one of the session before
 			l.write(slog.LevelInfo, "session opened", "lease", hex(int64(e.Session.ID())), "ttl", e.Session.TTL())
 		},
 		Renewed: func(e lease.RenewedEvent) {

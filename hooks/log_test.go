@@ -167,6 +167,35 @@ func TestLogOfHeartbeats(t *testing.T) {
 	}, lines)
 }
 
+// A session has heartbeats of its own: the failures of the one before it neither hide its first failure
+// nor make its first success a recovery.
+func TestLogOfHeartbeatsOfTheNextSession(t *testing.T) {
+	var p paper
+	told := hooks.Log(logger(&p), "")
+	cli := etcdtest.Shared(t).Client(t)
+	next := func() {
+		session, err := lease.Open(t.Context(), lease.Config{Lease: cli})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, session.Close(t.Context())) }()
+		told.Session.Opened(lease.OpenedEvent{Session: session})
+	}
+	away := lease.HeartbeatEvent{Err: context.DeadlineExceeded}
+	told.Session.Heartbeat(away)
+	next()
+	told.Session.Heartbeat(lease.HeartbeatEvent{Left: time.Second})
+	require.Nil(t, p.find(t, "heartbeats recovered"), "of which session?")
+	told.Session.Heartbeat(away)
+	next()
+	told.Session.Heartbeat(away)
+	failed := 0
+	for _, line := range p.lines(t) {
+		if line["msg"] == "heartbeat failed" {
+			failed++
+		}
+	}
+	require.Equal(t, 3, failed)
+}
+
 // Attempts that fail in a row have a line less and less often.
 func TestLogOfAttempts(t *testing.T) {
 	const key = "e/1"
