@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -182,6 +183,34 @@ func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
 	require.Positive(t, scrape(t, deaf.registry)["eldest_session_remaining_seconds"])
 	require.NoError(t, l.Resign(ctx))
 	require.Equal(t, "unknown", deaf.state())
+}
+
+// Hooks of a session and a candidate that have ended may run after those of the next ones: the gauges
+// stay those of the next ones, and dropped calls count once.
+//
+// Fails if a late hook attaches what has ended.
+func TestLateHooksOfAnEarlierSession(t *testing.T) {
+	t.Parallel()
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
+	first := join(t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
+	require.NoError(t, etcdtest.Err(first.candidate.Register(ctx)))
+	require.NoError(t, first.session.Close(ctx))
+	p := join(t, cli, t.Name())
+	p.AttachCandidate(p.session, p.candidate)
+	l, err := p.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	p.becomes("eldest_wins_total", 1)
+	p.becomes("eldest_sessions_total", 1)
+	p.Hooks().Session.Heartbeat(lease.HeartbeatEvent{Err: context.DeadlineExceeded, NotPermitted: true})
+
+	p.Hooks().Session.Opened(lease.OpenedEvent{Session: first.session})
+	p.Hooks().Candidate.Registered(election.RegisteredEvent{Candidate: first.candidate})
+	require.Equal(t, "leading", p.state())
+	now := scrape(t, p.registry)
+	require.Equal(t, float64(l.Token()), now["eldest_token"])
+	require.Positive(t, now["eldest_session_remaining_seconds"])
+	require.Equal(t, 1.0, now["eldest_heartbeats_refused"])
+	require.Equal(t, 2.0, now["eldest_sessions_total"], "it counts")
 }
 
 // prompt is a lease client whose renewals succeed at once, without etcd.

@@ -19,6 +19,9 @@ func (e *Election) sessionHooks() lease.Hooks {
 	return lease.Hooks{
 		Opened: func(event lease.OpenedEvent) {
 			e.set.inc(&sessionsDef)
+			if now := e.sources().session; now != nil && now.Err() == nil && event.Session.Err() != nil {
+				return // the hook was late: the next session is attached
+			}
 			e.heartbeatsRefused(false)
 			e.AttachCandidate(event.Session, nil)
 		},
@@ -57,6 +60,9 @@ func (e *Election) candidateHooks() election.Hooks {
 	return election.Hooks{
 		Registered: func(event election.RegisteredEvent) {
 			e.set.inc(&campaignsDef)
+			if now := e.sources().candidate; now != nil && now.Status().Token != 0 && event.Candidate.Status().Token == 0 {
+				return // the hook was late: the next candidate is attached
+			}
 			e.AttachCandidate(nil, event.Candidate)
 		},
 		Won: func(event election.WonEvent) {
