@@ -213,6 +213,18 @@ func TestLateHooksOfAnEarlierSession(t *testing.T) {
 	require.Equal(t, 2.0, now["eldest_sessions_total"], "it counts")
 }
 
+// A drained tenure has ended, and its candidate follows nobody.
+func TestDrainedCandidateFollowsNobody(t *testing.T) {
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
+	p := join(t, cli, t.Name())
+	l, err := p.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	p.becomes("eldest_wins_total", 1)
+	l.Drain(nil)
+	require.Equal(t, "unknown", p.state())
+	require.Equal(t, float64(l.Token()), scrape(t, p.registry)["eldest_token"], "the key is kept")
+}
+
 // prompt is a lease client whose renewals succeed at once, without etcd.
 type prompt struct{ clientv3.Lease }
 

@@ -38,7 +38,7 @@ func (e *Election) look() view {
 		switch {
 		case now.Leading:
 			v.role, v.leader, v.certain = elector.Leading, now.Token, candidate.Remaining()
-		case now.Suspended:
+		case now.Suspended, now.Draining: // no other candidate leads while the key exists
 		case now.Token > 0:
 			v.role = elector.Following
 		}
