@@ -36,13 +36,27 @@ func newHealth(election string, grace time.Duration) *health {
 
 func (h *health) hooks() lease.Hooks {
 	return lease.Hooks{
-		Opened: func(e lease.OpenedEvent) { h.use(e.Session) },
+		Opened: func(e lease.OpenedEvent) {
+			if e.Session.Err() == nil || !h.lives() {
+				h.use(e.Session)
+			}
+		},
 		Lost: func(e lease.LostEvent) {
+			if h.lives() {
+				return // the hook was late, and the session is an earlier one
+			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.since, h.cause = time.Now(), e.Cause
 		},
 	}
+}
+
+// lives reports whether the session that health checks has not ended.
+func (h *health) lives() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.session != nil && h.session.Err() == nil
 }
 
 // use sets the session that health checks from now on.

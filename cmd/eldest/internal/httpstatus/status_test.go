@@ -229,6 +229,34 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	require.NoError(t, next.Close(ctx))
 }
 
+// The hooks of a session that has ended may run after those of the next one, whose end is not theirs.
+//
+// Fails if a late hook has health check what has ended, or begin the time without a session.
+func TestHealthAfterLateHooksOfAnEarlierSession(t *testing.T) {
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
+	open := func(hooks lease.Hooks) *lease.Session {
+		session, err := lease.Open(ctx, lease.Config{Lease: cli, Options: lease.Options{TTL: long, Hooks: hooks}})
+		require.NoError(t, err)
+		return session
+	}
+	const grace = 100 * time.Millisecond
+	s := serve(t, grace)
+	first := open(lease.Hooks{})
+	require.NoError(t, first.Close(ctx))
+	next := open(lease.Hooks{}) // its hooks run later than the test does
+	s.Candidate(next, nil, "v")
+	late := s.Hooks().Session
+	late.Opened(lease.OpenedEvent{Session: first})
+	late.Lost(lease.LostEvent{Cause: first.Err()})
+	time.Sleep(2 * grace)
+	code, health := s.get("/healthz")
+	require.Equal(t, http.StatusOK, code, health)
+	require.Equal(t, "alive", health["session"])
+	require.NoError(t, next.Close(ctx))
+	code, health = s.get("/healthz")
+	require.Equal(t, http.StatusOK, code, "it has ended just now: %v", health)
+}
+
 // A participant that never gets a session is in trouble after the grace.
 func TestHealthWithoutASession(t *testing.T) {
 	t.Parallel()
