@@ -74,7 +74,7 @@ type WonEvent struct {
 	Waited time.Duration
 	// Proof is the last part of Waited, from the receipt of the deletion of the last predecessor's
 	// key to the win: the time that this process and etcd's answer took in the hand-over. 0 if
-	// there was no predecessor to wait for.
+	// there was no predecessor to wait for, and if Resumed.
 	Proof time.Duration
 	// Resumed means that the candidate continues to lead, with the same token, after Suspended.
 	Resumed bool

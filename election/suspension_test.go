@@ -130,6 +130,31 @@ func TestHeartbeatsAfterAPause(t *testing.T) {
 	require.Equal(t, l.Token(), a.Lead(t).Token(), "another tenure")
 }
 
+// A tenure that continues was handed over by nobody: its event has no Proof, whatever its win had.
+func TestResumedWinHasNoProof(t *testing.T) {
+	t.Parallel()
+	ctx := etcdtest.Context(t)
+	a, l := newSuspendable(t)
+	b := electiontest.Join(t, a.Client, a.Candidate.Election())
+	next := b.Queue(t)
+	require.NoError(t, l.Resign(ctx))
+	elder := electiontest.Wins(t, next)
+	again := a.Queue(t)
+	etcdtest.Take(t, a.Waiting, "the hook")
+	require.NoError(t, elder.Resign(ctx))
+	l = electiontest.Wins(t, again).Leadership
+	a.suspend(t, l)
+	require.Equal(t, l.Token(), a.Lead(t).Token())
+	first := etcdtest.Take(t, a.Won, "the hook")
+	require.Zero(t, first.Proof)
+	won := etcdtest.Take(t, a.Won, "the hook")
+	require.Positive(t, won.Proof)
+	resumed := etcdtest.Take(t, a.Won, "the hook")
+	require.True(t, resumed.Resumed)
+	require.Zero(t, resumed.Proof)
+	require.Greater(t, resumed.Waited, won.Waited)
+}
+
 // A suspended tenure ends finally when its key is deleted, and when it is resigned or drained: the
 // candidate then has to campaign again.
 func TestSuspendedTenureEnds(t *testing.T) {

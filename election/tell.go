@@ -136,7 +136,7 @@ func (c *Candidate) wins(s *core.Candidate, now time.Time) {
 	won := WonEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.Token, Revision: s.Position.Revision, Waited: now.Sub(c.life.since), Resumed: resumed, At: now,
 	}
-	if c.life.news > 0 {
+	if c.life.news > 0 && !resumed {
 		won.Proof = won.Waited - c.life.news
 	}
 	serial.Call(&c.hooks, c.cfg.Hooks.Won, won)
