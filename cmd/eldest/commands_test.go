@@ -33,6 +33,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/operate"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // runLine runs a command line to its end.
@@ -459,5 +460,26 @@ func TestTLS(t *testing.T) {
 			require.Contains(t, stderr, c.stderr)
 			require.Equal(t, c.code == cli.ExitOK, strings.Contains(stdout, "me"), stdout)
 		})
+	}
+}
+
+// A candidate that has left between the two reads of eldest list is in the first one only: whether it
+// took part in transfers is not known.
+func TestListOfACandidateThatHasLeft(t *testing.T) {
+	queue := []observe.Entry{
+		{Candidate: eldest.Candidate{Key: "svc/a", Lease: 10, Token: 5}, TTL: time.Second},
+		{Candidate: eldest.Candidate{Key: "svc/b", Lease: 11, Token: 6}, TTL: time.Second},
+	}
+	for _, test := range []struct{ asJSON, left, stays string }{
+		{"false", `svc/a +a +5 +1s +\?`, `svc/b +b +6 +1s +no`},
+		{"true", `"token":5[^}]*"ttl_seconds":1}`, `"token":6[^}]*"ttl_seconds":1,"transfer":false}`},
+	} {
+		var out strings.Builder
+		cmd := newRootCmd()
+		cmd.SetOut(&out)
+		require.NoError(t, cmd.ParseFlags([]string{"--json=" + test.asJSON}))
+		require.NoError(t, showQueue(cmd, queue, map[eldest.Token]bool{6: false}))
+		require.Regexp(t, test.left, out.String())
+		require.Regexp(t, test.stays, out.String())
 	}
 }

@@ -61,7 +61,7 @@ func newListCmd() *cobra.Command {
 		Long: `Lists the candidates of an election in the order in which they will lead: key,
 lease, token, the time until the lease expires if it is not renewed, whether the candidate
 takes part in transfers (TRANSFER: eldest transfer can ask it to requeue or to drain; "?"
-if the user may not read that), and value. With --json it is an array of objects with key,
+if the user may not read that, or it has just left), and value. With --json it is an array of objects with key,
 lease, token, mod_revision, ttl_seconds (negative: the lease has expired), transfer (left
 out where it is not known), value, and value_base64 where the value is not UTF-8. An empty
 queue is not an error.
@@ -116,9 +116,10 @@ func showQueue(cmd *cobra.Command, queue []observe.Entry, transfers map[eldest.T
 		if e.TTL < 0 { // a lease can expire between the two requests
 			left = "expired"
 		}
-		if transfers != nil {
-			objects[i].Transfer = new(transfers[e.Token])
-			part = map[bool]string{true: "yes", false: "no"}[transfers[e.Token]]
+		// A candidate that left after the first read is not in the second one.
+		if takesPart, known := transfers[e.Token]; known {
+			objects[i].Transfer = new(takesPart)
+			part = map[bool]string{true: "yes", false: "no"}[takesPart]
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%d\t%s\t%s\t%s",
 			cli.Printable(e.Key), hexLease(e.Lease), e.Token, left, part, operate.ShownValue(e.Value)))
