@@ -90,7 +90,10 @@ func Hop(provider trace.TracerProvider, propagator propagation.TextMapPropagator
 			return nil, err
 		}
 		// The forwarding call may end before the reply has arrived.
-		h.detach = context.AfterFunc(ctx, func() { h.end(context.Cause(ctx)) })
+		h.detach = context.AfterFunc(ctx, func() {
+			// gRPC takes the code from the context's error, whatever the cause says.
+			h.end(status.Error(status.FromContextError(ctx.Err()).Code(), context.Cause(ctx).Error()))
+		})
 		return h, nil
 	}
 }
@@ -102,6 +105,16 @@ type hop struct {
 	many   bool
 	once   sync.Once
 	detach func() bool
+}
+
+// SendMsg sends. Any error but io.EOF, after which RecvMsg returns the status, has ended the call.
+func (h *hop) SendMsg(m any) error {
+	err := h.ClientStream.SendMsg(m)
+	if err != nil && !errors.Is(err, io.EOF) {
+		h.detach()
+		h.end(err)
+	}
+	return err
 }
 
 // RecvMsg receives, and ends the span with the call.

@@ -264,6 +264,43 @@ func TestHopEndsWithItsCall(t *testing.T) {
 	require.Equal(t, "nobody there", r.ended("a.B/C", 1)[0].Status.Description)
 }
 
+// The status of a hop is that of the call at gRPC: a forwarding call that was cancelled is Canceled,
+// whatever the cause says, and a message that could not be sent has ended the call.
+func TestHopHasTheStatusOfItsCall(t *testing.T) {
+	r := newRecorder(t)
+	around := traces.Hop(r, propagation.TraceContext{})
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	calling, leave := context.WithCancelCause(t.Context())
+	open := func(name string, sending error) grpc.ClientStream {
+		stream, err := around(calling, &grpc.StreamDesc{}, conn, name,
+			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+				return mute{sending: sending}, nil
+			})
+		require.NoError(t, err)
+		return stream
+	}
+	large := status.Error(grpccodes.ResourceExhausted, "too large")
+	require.Equal(t, large, open("/a.B/Large", large).SendMsg(nil))
+	require.Equal(t, io.EOF, open("/a.B/Ended", io.EOF).SendMsg(nil), "RecvMsg has the status")
+	leave(errors.New("no room"))
+	span := r.ended("a.B/Large", 1)[0]
+	require.Equal(t, int64(grpccodes.ResourceExhausted), attr(span.Attributes, "rpc.grpc.status_code"))
+	require.Equal(t, "too large", span.Status.Description)
+	span = r.ended("a.B/Ended", 1)[0]
+	require.Equal(t, int64(grpccodes.Canceled), attr(span.Attributes, "rpc.grpc.status_code"))
+	require.Equal(t, "no room", span.Status.Description)
+}
+
+// mute is a stream that does not answer.
+type mute struct {
+	grpc.ClientStream
+	sending error
+}
+
+func (m mute) SendMsg(any) error { return m.sending }
+
 // lower converts the keys to lower case, as in HTTP/2.
 func lower(md metadata.MD) metadata.MD {
 	out := metadata.MD{}
