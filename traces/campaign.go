@@ -60,6 +60,7 @@ func (w *writer) candidate() election.Hooks {
 			span.AddEvent("registered", trace.WithTimestamp(e.At))
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.end(e.Token, errForgotten, time.Now())
 			w.forget()
 			w.open[e.Token] = &open{ctx: ctx, span: span}
 		},

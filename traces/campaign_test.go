@@ -161,6 +161,20 @@ func TestSuspendedTenureIsOneSpan(t *testing.T) {
 	require.Equal(t, codes.Unset, tenure.Status.Code)
 }
 
+// If the end of a candidacy was not reported, the next one with its token, that of a resumed lease, ends
+// its span.
+func TestSpanOfAResumedKey(t *testing.T) {
+	r := newRecorder(t)
+	told := traces.Hooks(r, "e")
+	told.Candidate.Registered(election.RegisteredEvent{Token: 7, At: time.Now()})
+	told.Candidate.Registered(election.RegisteredEvent{Token: 7, Adopted: true, At: time.Now()})
+	forgotten := r.ended("eldest.campaign", 1)[0]
+	require.Equal(t, false, attr(forgotten.Attributes, "eldest.adopted"))
+	require.Equal(t, codes.Error, forgotten.Status.Code)
+	told.Candidate.Ended(election.EndedEvent{Token: 7, Cause: eldest.ErrResigned, At: time.Now()})
+	require.Equal(t, true, attr(r.ended("eldest.campaign", 2)[1].Attributes, "eldest.adopted"))
+}
+
 // Spans whose end was never reported do not accumulate, and an event without its beginning does no
 // harm.
 func TestSpansAreNotKeptForever(t *testing.T) {
