@@ -18,6 +18,9 @@ const (
 	DefaultElectionMS  = 200
 )
 
+// maxElectionMS is etcd's limit.
+const maxElectionMS = 50000
+
 // StartTimeout bounds the start of a development cluster: it takes a tenth of a second, and half a
 // minute on an overloaded machine.
 const StartTimeout = 30 * time.Second
@@ -33,7 +36,7 @@ type Config struct {
 	// Dir keeps the data. "" is a temporary directory that Close removes.
 	Dir string
 	// HeartbeatMS and ElectionMS are etcd's timeouts in milliseconds; 0 means the defaults above.
-	// Invariant: ElectionMS >= 5 x HeartbeatMS (etcd refuses less).
+	// Invariant: ElectionMS >= 5 x HeartbeatMS, and at most 50000 (etcd refuses others).
 	HeartbeatMS, ElectionMS int
 	// ClientPorts fixes the first members' client ports; the others are free ones.
 	ClientPorts []int
@@ -81,7 +84,10 @@ func Start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 
 // check refuses what is invalid in every directory.
 func (cfg Config) check() error {
-	if cfg.ElectionMS < 5*cfg.HeartbeatMS {
+	if cfg.ElectionMS > maxElectionMS {
+		return fmt.Errorf("%w: --election %d is more than %d", ErrInvalid, cfg.ElectionMS, maxElectionMS)
+	}
+	if cfg.ElectionMS/5 < cfg.HeartbeatMS { // five times HeartbeatMS might overflow
 		return fmt.Errorf("%w: --election %d is less than five times --heartbeat %d", ErrInvalid, cfg.ElectionMS, cfg.HeartbeatMS)
 	}
 	for _, port := range cfg.ClientPorts {
