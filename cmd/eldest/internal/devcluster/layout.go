@@ -52,6 +52,9 @@ func openLayout(dir string, cfg Config) (layout, error) {
 	if n := len(lay.Members); cfg.Members != 0 && cfg.Members != n {
 		return layout{}, fmt.Errorf("%w: %s holds a cluster of %d members, not %d", ErrInvalid, dir, n, cfg.Members)
 	}
+	if err := cfg.ports(len(lay.Members)); err != nil {
+		return layout{}, err
+	}
 	// The client ports may change, because etcd publishes them anew at each start; the peer ports may
 	// not.
 	for i := range lay.Members {
@@ -62,13 +65,21 @@ func openLayout(dir string, cfg Config) (layout, error) {
 	return lay, nil
 }
 
+// ports refuses more client ports than members.
+func (cfg Config) ports(members int) error {
+	if len(cfg.ClientPorts) > members {
+		return fmt.Errorf("%w: --client-port has %d ports for %d members", ErrInvalid, len(cfg.ClientPorts), members)
+	}
+	return nil
+}
+
 func newLayout(dir, path string, cfg Config) (layout, error) {
 	n := cmp.Or(cfg.Members, 1)
 	if n != 1 && n != 3 && n != 5 {
 		return layout{}, fmt.Errorf("%w: --members %d: want 1, 3 or 5", ErrInvalid, cfg.Members)
 	}
-	if len(cfg.ClientPorts) > n {
-		return layout{}, fmt.Errorf("%w: --client-port has %d ports for %d members", ErrInvalid, len(cfg.ClientPorts), n)
+	if err := cfg.ports(n); err != nil {
+		return layout{}, err
 	}
 	ports, err := freePorts(2 * n)
 	if err != nil {
