@@ -483,3 +483,18 @@ func TestListOfACandidateThatHasLeft(t *testing.T) {
 		require.Regexp(t, test.stays, out.String())
 	}
 }
+
+// Keys that were put by hand in one transaction have one token. When the first one is deleted another
+// candidate leads, and not the same one with another value.
+func TestObserveOfKeysWithOneToken(t *testing.T) {
+	events := observeEvents{}
+	state := func(key string) eldest.State {
+		return eldest.State{Kind: eldest.Led, Leader: eldest.Candidate{Key: key, Token: 5, ModRevision: 5}}
+	}
+	_, told := events.next(state("svc/a"))
+	require.True(t, told)
+	next, told := events.next(state("svc/b"))
+	require.True(t, told)
+	require.Equal(t, "leader", next.Event)
+	require.Equal(t, "svc/b", next.Key)
+}

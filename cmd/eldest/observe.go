@@ -151,7 +151,7 @@ func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool)
 		leader := candidateForJSON(state.Leader)
 		event.Event, event.candidateJSON = "leader", &leader
 		// After "unknown" the leader is reported even if it is the same, because it is known again.
-		if last.Kind == eldest.Led && last.Leader.Token == leader.Token {
+		if last.Kind == eldest.Led && last.Leader.Key == leader.Key && last.Leader.Token == leader.Token {
 			event.Event = "value"
 			return event, last.Leader.ModRevision != state.Leader.ModRevision
 		}
