@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -90,9 +91,12 @@ func (cfg Config) check() error {
 	if cfg.ElectionMS/5 < cfg.HeartbeatMS { // five times HeartbeatMS might overflow
 		return fmt.Errorf("%w: --election %d is less than five times --heartbeat %d", ErrInvalid, cfg.ElectionMS, cfg.HeartbeatMS)
 	}
-	for _, port := range cfg.ClientPorts {
+	for i, port := range cfg.ClientPorts {
 		if port < 1 || port > 65535 {
 			return fmt.Errorf("%w: --client-port %d: want 1 to 65535", ErrInvalid, port)
+		}
+		if slices.Contains(cfg.ClientPorts[:i], port) { // later the directory would have it
+			return fmt.Errorf("%w: --client-port %d is given twice", ErrInvalid, port)
 		}
 	}
 	return nil
