@@ -95,8 +95,9 @@ func (c Config) withDefaults() (Config, error) {
 // (eldest.ErrClosed), or when etcd refuses permanently, such as the permission to write the request
 // key (that error); a requeue that has begun is completed first. The candidacy continues, whatever
 // ended Serve. The request key is deleted, at the latest with the lease. When Serve has returned,
-// nothing of it is left running except hooks that block. Run one Serve for each candidate at a
-// time; two would take each other's messages.
+// nothing of it is left running except hooks, which it does not wait for: those of its last events may
+// be called a moment later. Run one Serve for each candidate at a time; two would take each other's
+// messages.
 //
 // Not guaranteed: that a request is carried out soon. A process that was stopped reads it when it
 // continues, and carries it out if the queue is then still as the request says. To withdraws its
