@@ -109,6 +109,7 @@ func newLayout(dir, path string, cfg Config) (layout, error) {
 func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config {
 	var initial []string
 	configs := make([]*embed.Config, len(l.Members))
+	log := logger(cfg.Log) // one for all: it locks
 	for i, m := range l.Members {
 		client, peer := local(m.ClientPort), local(m.PeerPort)
 		initial = append(initial, m.Name+"="+peer[0].String())
@@ -118,7 +119,7 @@ func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config 
 		ec.ListenPeerUrls, ec.AdvertisePeerUrls = peer, peer
 		ec.TickMs, ec.ElectionMs = uint(cfg.HeartbeatMS), uint(cfg.ElectionMS)
 		ec.UnsafeNoFsync = temporary
-		ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(cfg.Log).Named(m.Name))
+		ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.Named(m.Name))
 		configs[i] = ec
 	}
 	for _, ec := range configs {
