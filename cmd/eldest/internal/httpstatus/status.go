@@ -176,7 +176,7 @@ func (s *Status) Observe(client *clientv3.Client) error {
 func (s *Status) Rest(why string, pause time.Duration) { s.health.rest(why, pause) }
 
 // Close ends the observer and the server. Requests that are answered within half a second are
-// completed. It waits for all goroutines.
+// completed; the connections of others are closed, and it does not wait until their handlers return.
 func (s *Status) Close() {
 	s.mu.Lock()
 	s.closed = true
