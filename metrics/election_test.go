@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/hooks"
@@ -298,6 +300,16 @@ func TestAttachedElector(t *testing.T) {
 	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 1)
 	p.becomes("eldest_observers", 0)
 	require.Zero(t, scrape(t, p.registry)["eldest_token"])
+}
+
+// A session that is forfeited is lost, also if the reason is that something was closed; hooks.Cause says
+// the same.
+func TestForfeitedSession(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	p := join(t, cli, t.Name())
+	p.session.Forfeit(fmt.Errorf("%w: what the leader writes to", eldest.ErrClosed))
+	p.becomes(`eldest_sessions_ended_total{cause="session_lost"}`, 1)
+	require.Zero(t, scrape(t, p.registry)[`eldest_sessions_ended_total{cause="closed"}`])
 }
 
 // Slack is a part of the TTL: the bucket that the alert uses is a third of any TTL.

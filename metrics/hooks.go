@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"errors"
-
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/hooks"
@@ -42,7 +40,7 @@ func (e *Election) sessionHooks() lease.Hooks {
 		AtRisk: func(lease.AtRiskEvent) { e.set.inc(&atRiskDef) },
 		Lost: func(event lease.LostEvent) {
 			is := sessionLost
-			if errors.Is(event.Cause, eldest.ErrClosed) {
+			if hooks.Cause(event.Cause) == closed { // the reason of a loss may wrap ErrClosed, too
 				is = closed
 			}
 			e.set.inc(&goneDef, is)
