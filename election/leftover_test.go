@@ -465,3 +465,32 @@ func TestRegistrationOfAnotherCandidateThatGaveUp(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 	require.Empty(t, s.Queue())
 }
+
+// The registration of another candidate of the session is refused after that one gave up. The refusal is
+// not the answer to the present campaign, and no hook is told that this registration is repeated.
+//
+// Fails if it ends the campaign.
+func TestRefusedRegistrationOfAnotherCandidateThatGaveUp(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Client)
+	g := newGate(s.Client)
+	var retried atomic.Int32
+	through := func(cfg *election.Config) {
+		cfg.KV = g
+		cfg.Hooks.Retrying = func(election.RetryingEvent) { retried.Add(1) }
+	}
+	first, second := s.candidate("first", on(session), through), s.candidate("second", on(session), through)
+	sending, release := make(chan struct{}), make(chan struct{})
+	g.on(func(context.Context) error { close(sending); <-release; return rpctypes.ErrRequestTooLarge }, nil)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	given := s.campaigning(ctx, first)
+	get(s, sending)
+	cancel()
+	electiontest.Fails(t, given, context.Canceled)
+	waiting := s.campaigning(s.Ctx, second)
+	s.begun(second)
+	close(release)
+	require.NoError(t, electiontest.Wins(t, waiting).Resign(s.Ctx))
+	require.NoError(t, first.Close(s.Ctx))
+	require.Zero(t, retried.Load())
+}

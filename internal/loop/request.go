@@ -74,7 +74,7 @@ func (c *Candidate) send(a core.Ask) {
 			pause = attempts.Pause(policy)
 		}
 		told := *attempts // the next attempt may begin before Tell is called for this one
-		if c.answered(ctx, serial, answer{e, r.User, r.place, err, pause, stretch}) && err != nil {
+		if c.answered(ctx, serial, answer{e, r.User, r.place, err, pause, stretch}) {
 			told.Tell(ctx, policy, err, pause)
 		}
 	})
@@ -91,8 +91,8 @@ type answer struct {
 	stretch uint64
 }
 
-// answered handles an answer, unless the request was cancelled or replaced, and reports whether
-// another attempt follows after the pause.
+// answered handles an answer, unless the request was cancelled or replaced, and reports whether it is a
+// failure after which another attempt follows.
 func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again bool) {
 	c.session.look() // no win after a sleep in which the lease may have expired (G3)
 	c.session.mu.Lock()
@@ -108,7 +108,7 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 		c.refusals++
 	}
 	c.take(a.Event, a.place)
-	return c.state.Paused
+	return c.state.Paused && a.err != nil
 }
 
 // entered changes the answer to a registration that a campaign has sent and given up, if the next
@@ -116,9 +116,16 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 func (c *Candidate) entered(a *answer) {
 	waits := c.state.Want == core.Queue || c.state.Want == core.Lead
 	switch {
-	case a.Kind == core.Refused && waits && errors.Is(a.err, eldest.ErrNotElected):
-		// The registration was to be alone in the queue, and the present campaign waits: it registers.
-		a.Event, a.pause = core.Event{Kind: core.Undone}, 0
+	case c.state.Phase != core.Entering:
+		return
+	case a.Kind == core.Refused && (waits && errors.Is(a.err, eldest.ErrNotElected) || c.state.Want != core.Nothing && a.user != c.user):
+		// The registration was to be alone in the queue, and the present campaign waits; or it was that
+		// of another user. The present campaign registers.
+		kind := core.Undone
+		if errors.Is(a.err, eldest.ErrOutcomeUnknown) {
+			kind = core.Unanswered
+		}
+		a.Event, a.err, a.pause = core.Event{Kind: kind}, nil, 0
 	case a.Kind == core.Registered && a.user != c.user && !c.user.Shared && !c.session.past.Held(a.Token, c):
 		// The key has the value of another user, which has given it up.
 		c.session.past.Doom(a.Token)
