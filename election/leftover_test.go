@@ -494,3 +494,29 @@ func TestRefusedRegistrationOfAnotherCandidateThatGaveUp(t *testing.T) {
 	require.NoError(t, first.Close(s.Ctx))
 	require.Zero(t, retried.Load())
 }
+
+// The client is closed while a registration is under way, which may still arrive: while the session
+// lives, with a client of its own, the next candidate watches for it.
+//
+// Fails if the end of the client counts as the proof that no key is created.
+func TestClientClosedDuringARegistration(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Admin)
+	cli := etcdtest.Shared(t).Client(t)
+	g := newGate(cli)
+	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV, cfg.Watcher = closing{g, cli}, cli })
+	g.on(func(context.Context) error { _ = cli.Close(); return context.Canceled }, nil)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrClosed)
+	next := s.candidate("next", on(session))
+	require.NoError(t, s.lead(next).Resign(s.Ctx))
+	s.arrives(session)
+	s.clean(session)
+}
+
+// closing is a gate that belongs to a client, which may be closed.
+type closing struct {
+	*gate
+	client *clientv3.Client
+}
+
+func (c closing) Ctx() context.Context { return c.client.Ctx() }

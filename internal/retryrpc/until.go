@@ -79,6 +79,9 @@ func (a *Attempts) Once(ctx context.Context, p Policy, f func(ctx context.Contex
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			// This is the end of the attempt. It would be taken for the end of the caller's
 			// context.
+			if errors.Is(err, eldest.ErrOutcomeUnknown) {
+				return fmt.Errorf("%w: %w", errClientClosed, eldest.ErrOutcomeUnknown), false
+			}
 			return errClientClosed, false
 		}
 		return fmt.Errorf("%w: %w", errClientClosed, err), false
