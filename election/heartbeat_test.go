@@ -407,3 +407,23 @@ func TestEndedTenureAfterARefusedCampaign(t *testing.T) {
 	require.ErrorIs(t, l.Guard().Alive(), eldest.ErrNotLeading)
 	require.NoError(t, l.Resign(s.Ctx))
 }
+
+// early is a clock whose fixed instant is in the future.
+type early struct{ lease.Clock }
+
+func (c early) Now() time.Duration { return c.Clock.Now() - 1000*time.Hour }
+
+// Only differences of a clock's readings count.
+//
+// Fails if a negative reading counts as none: then nobody is evicted.
+func TestReadingsBelowZero(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+	before := func(l *lease.Config, _ *election.Config) { l.Clock = early{lease.Monotonic()} }
+	a := electiontest.Join(t, cli, name, beating, before)
+	b := electiontest.Join(t, cli, name, beating, before)
+	a.Lead(t)
+	second := b.Queue(t)
+	a.Session.Abandon()
+	electiontest.Wins(t, second)
+}

@@ -70,7 +70,9 @@ func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 // heartbeats returns the heartbeats of a session. fresh means that its lease is new.
 func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	pace, _ := s.cfg.Heartbeat.pace(MaxTTL + 1) // it was checked
-	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Liveness.Err, Fresh: fresh}
+	origin := s.cfg.Clock.Now() - 1
+	now := func() time.Duration { return s.cfg.Clock.Now() - origin } // positive: in package loop 0 means none
+	b := loop.Heartbeats{Pace: pace, Now: now, Silent: s.cfg.Liveness.Err, Fresh: fresh}
 	b.Lost = func(err error) {
 		s.Forfeit(fmt.Errorf("etcd refuses heartbeats but may have stored one before: leading without heartbeats requires a new lease: %w", err))
 	}
