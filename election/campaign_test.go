@@ -389,3 +389,17 @@ func TestRegisterAtTheEndOfATry(t *testing.T) {
 		require.NoError(t, c.Withdraw(s.Ctx))
 	}
 }
+
+// Await with a context that has ended does not lead, and ends the candidacy, as Campaign would.
+//
+// Fails if a place at the head of the queue comes before the context.
+func TestAwaitAfterTheEndOfItsContext(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("v")
+	s.register(c)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	cancel()
+	require.ErrorIs(t, etcdtest.Err(c.Await(ctx)), context.Canceled)
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
+}

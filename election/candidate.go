@@ -179,8 +179,11 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 		return nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, c.life.token)
 	case !register && !c.stands():
 		return nil, c.notRegistered()
-	case ctx.Err() != nil && register:
-		if drained {
+	case ctx.Err() != nil:
+		switch {
+		case !register:
+			_ = c.leave(context.Cause(ctx))
+		case drained:
 			_ = c.leave(eldest.ErrResigned)
 		}
 		return nil, context.Cause(ctx)
