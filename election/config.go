@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
@@ -115,6 +116,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Session == nil:
 		return c, fmt.Errorf("%w: Config.Session is nil", eldest.ErrInvalid)
+	case loop.Of(c.Session) == nil:
+		return c, fmt.Errorf("%w: Config.Session was not made by lease.Open or lease.Resume", eldest.ErrInvalid)
 	case absent.Client(c.KV):
 		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
 	case absent.Client(c.Watcher):
