@@ -101,7 +101,8 @@ func Start(ctx context.Context, with []byte) (*Keeper, error) {
 // Sessions call it, if lease.Config.Keeper is set.
 func (k *Keeper) Hold(id clientv3.LeaseID, ttl time.Duration) { k.tell("hold %x %d\n", id, ttl) }
 
-// Drop takes Hold back. This process revokes the lease, or leaves it to another one.
+// Drop takes one Hold back: two sessions of one lease hold it until both have ended. Then this process
+// revokes the lease, or leaves it to another one.
 func (k *Keeper) Drop(id clientv3.LeaseID) { k.tell("drop %x\n", id) }
 
 // tell sends an order. A keeper that does not read a full pipe would have wrong information and be

@@ -138,6 +138,17 @@ func TestAlive(t *testing.T) {
 	})
 }
 
+// TestTwoSessionsOfOneLease: a lease is held until its last session in the process has ended.
+//
+// Fails if the end of the first session drops it.
+func TestTwoSessionsOfOneLease(t *testing.T) {
+	t.Parallel()
+	etcd := etcdtest.Shared(t)
+	l := lead(t, strings.Join(etcd.Endpoints(), ","), etcdtest.Election(t), then+"=abandon one of two sessions")
+	require.NoError(t, l.Process.Kill())
+	gone(t, etcd.Client(t), l.lease)
+}
+
 // TestSignals: the keeper survives signals that are meant for its process. A child with all files
 // of that process does not delay it.
 func TestSignals(t *testing.T) {

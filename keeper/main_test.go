@@ -108,6 +108,12 @@ func candidate() error {
 	case "abandon":
 		s.Abandon()
 		say()
+	case "abandon one of two sessions":
+		if _, err := lease.Resume(ctx, lease.Config{Lease: cli, Options: lease.Options{Keeper: k}}, s.ID()); err != nil {
+			return err
+		}
+		s.Abandon()
+		say()
 	case "close":
 		if err := errors.Join(s.Close(ctx), k.Close(ctx)); err != nil {
 			return err

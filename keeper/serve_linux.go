@@ -25,6 +25,7 @@ type keeper struct {
 	begun  bool              // the first order was read
 	with   []byte
 	leases map[clientv3.LeaseID]time.Duration // their TTLs
+	holds  map[clientv3.LeaseID]int           // how often they are held: by each of their sessions
 	ended  bool                               // the order to end was read
 }
 
@@ -66,7 +67,7 @@ func begin(parent string) (*keeper, error) {
 		return nil, fmt.Errorf("%s is set by keeper.Start only: %w", variable, err)
 	}
 	_ = os.Unsetenv(variable)
-	k := &keeper{leases: make(map[clientv3.LeaseID]time.Duration)}
+	k := &keeper{leases: make(map[clientv3.LeaseID]time.Duration), holds: make(map[clientv3.LeaseID]int)}
 	if k.parent, err = subprocess.Parent(pid); err != nil {
 		return nil, err
 	}
@@ -141,8 +142,12 @@ func (k *keeper) obey(order string) (err error) {
 	switch n, err := fmt.Sscanf(order, "%s %x %d", &what, &id, &ttl); {
 	case n == 3 && what == "hold":
 		k.leases[id] = ttl
+		k.holds[id]++
 	case n == 2 && what == "drop":
-		delete(k.leases, id)
+		if k.holds[id]--; k.holds[id] <= 0 {
+			delete(k.leases, id)
+			delete(k.holds, id)
+		}
 	default:
 		return fmt.Errorf("unknown order %q: %w", order, err)
 	}
