@@ -84,7 +84,7 @@ type Options struct {
 
 // Renewal has the intervals of a lease's renewals.
 type Renewal struct {
-	// Every is the time between a successful renewal and the next one; each
+	// Every is the time from the sending of a successful renewal to that of the next one; each
 	// pause is shortened by up to a tenth of it, at random.
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration

@@ -161,3 +161,21 @@ func TestSlowGrant(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowRenewals: a session whose renewals are answered slowly sends the next one before the deadline,
+// which counts from the sending.
+//
+// Fails if the pause after a renewal counts from the answer.
+func TestSlowRenewals(t *testing.T) {
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{late(3*time.Second, ok(10))}
+		cfg := s.config(0)
+		cfg.Renewal = func(granted time.Duration) lease.Renewal {
+			return lease.Renewal{Every: granted / 2, Timeout: granted / 2}
+		}
+		session := open(t, cfg)
+		defer session.Abandon()
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, session.Err())
+	})
+}

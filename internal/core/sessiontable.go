@@ -43,8 +43,7 @@ var SessionTable = [stages][sessionKinds]SessionRule{
 	Pausing: {
 		Clock: {"continues", unchanged}, Together: {"continues", unchanged},
 		Renewed: unasked, Confirmed: unasked, Failed: unasked, Gone: unasked,
-		// At the latest until the deadline: the sum must not overflow.
-		Rested: {"rests", func(s *Session, e SessionEvent) { s.Stage, s.Next = Resting, e.Now+min(e.Pause, s.Deadline-e.Now) }},
+		Rested: {"rests", rested},
 		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
 	},
 	Ended: {
@@ -74,6 +73,17 @@ var (
 	}}
 	forfeit = SessionRule{"ends: lost; the lease is revoked unless it is shared", func(s *Session, e SessionEvent) { s.lose(e.Err, !s.Shared) }}
 )
+
+// rested begins a pause: after a failure from now on; after a renewal, from its sending on as the deadline,
+// so that the next one is due before that.
+func rested(s *Session, e SessionEvent) {
+	from := e.Now
+	if s.Failures == 0 {
+		from = s.Deadline - s.Rhythm.Deadline(0)
+	}
+	// At the latest until the deadline: the sum must not overflow.
+	s.Stage, s.Next = Resting, max(e.Now, from+min(e.Pause, s.Deadline-from))
+}
 
 func due(s *Session, e SessionEvent) {
 	if e.Now >= s.Next {
