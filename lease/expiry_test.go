@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -231,4 +232,25 @@ func TestRegression14Suspend(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One member answers that the lease does not exist. It may be an earlier leader of etcd that does not
+// know the lease yet: what the process has sent about the keys is remembered, for a session that resumes
+// the lease.
+//
+// Fails if that answer counts as the proof that the lease does not exist.
+func TestOneMemberDoesNotKnowTheLease(t *testing.T) {
+	play(t, func(t *testing.T, s *server) {
+		s.renew = []reply{ok(0), ok(10)}
+		session := open(t, s.config(0))
+		past.Of(int64(session.ID())).Doom(7)
+		<-session.Done()
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		session.Abandon()
+		resumed, err := lease.Resume(t.Context(), s.config(0), session.ID())
+		require.NoError(t, err)
+		defer resumed.Abandon()
+		require.True(t, past.Of(int64(session.ID())).Doomed(7))
+		past.Forget(int64(session.ID()))
+	})
 }

@@ -49,9 +49,6 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 		if effects.Ended {
 			s.ended(effects.Revoke)
 		}
-		if effects.Ended && e.Kind == core.Gone {
-			past.Forget(int64(s.id))
-		}
 		return e.Now
 	}
 	s.tell(&before, effects, e.Now)
