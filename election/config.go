@@ -118,9 +118,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: Config.Session is nil", eldest.ErrInvalid)
 	case loop.Of(c.Session) == nil:
 		return c, fmt.Errorf("%w: Config.Session was not made by lease.Open or lease.Resume", eldest.ErrInvalid)
-	case absent.Client(c.KV):
+	case absent.KV(c.KV):
 		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
-	case absent.Client(c.Watcher):
+	case absent.Watcher(c.Watcher):
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
 	}
 	c.Value = append([]byte(nil), c.Value...)

@@ -50,7 +50,7 @@ func checkEvict(ctx context.Context, kv clientv3.KV, election string, c eldest.C
 	switch {
 	case ctx == nil:
 		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
-	case absent.Client(kv):
+	case absent.KV(kv):
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	case c.Token <= 0:
 		return fmt.Errorf("%w: token %d is not a create revision", eldest.ErrInvalid, c.Token)
