@@ -13,7 +13,7 @@ import (
 )
 
 // TestRegression36StuckApplication: the network works and the process runs, but the application
-// does not call Beat. The session ends at the deadline of the last renewal before that, with this
+// does not call Alive. The session ends at the deadline of the last renewal before that, with this
 // cause, and no other session is opened or resumed until the application calls Alive.
 func TestRegression36StuckApplication(t *testing.T) {
 	const within, ttl = 300 * time.Millisecond, time.Second

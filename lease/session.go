@@ -170,8 +170,9 @@ func (s *Session) Dropped() int { return s.hooks.Dropped() }
 // TTL has passed, or ctx ends; in the last case it returns ctx's error and the revocation continues
 // in the background, for at most one TTL, and Close may be called again to wait for it. If etcd did
 // not answer for the TTL, the error wraps eldest.ErrUnavailable, and the lease expires by itself:
-// it has expired, or will one TTL after etcd has a leader again. If the lease no longer exists Close succeeds, and so does every Close after a successful
-// one. Close also waits for hooks to return, until ctx ends.
+// it has expired, or will one TTL after etcd has a leader again. If the lease no longer exists Close
+// succeeds, and so does every Close after a successful one, and one that Abandon cancels. Close also
+// waits for hooks to return, until ctx ends.
 //
 // The context with which the session was opened may have ended; ctx must not have: otherwise Close
 // does not wait.
