@@ -2,7 +2,7 @@
 // process runs.
 //
 // Not guaranteed: more than is checked. A goroutine that only beats proves that goroutines run;
-// call Beat in the code that must not get stuck, or check that code.
+// call Alive in the code that must not get stuck, or check that code.
 //
 // # The knob
 //
