@@ -27,9 +27,8 @@ type Change struct {
 	// etcd's response header. They must not be changed.
 	Events []*clientv3.Event
 	Header *pb.ResponseHeader
-	// Err is why the watch has ended: a RefusedError, the end of the stream, or that the stream
-	// could not be opened. Nothing is reported after it. Watch the key again, and read it when the
-	// new watch has begun.
+	// Err is why the watch has ended: a RefusedError, or an EndedError. Nothing is reported after it.
+	// Watch the key again, and read it when the new watch has begun.
 	Err error
 }
 
@@ -53,6 +52,13 @@ type RefusedError struct{ error }
 
 // Unwrap returns etcd's error.
 func (e *RefusedError) Unwrap() error { return e.error }
+
+// EndedError is the end of the stream, or that it could not be opened. The reason may be the refusal
+// of a request for another watch (see Interrupt), or that of a balancer.
+type EndedError struct{ error }
+
+// Unwrap returns the reason.
+func (e *EndedError) Unwrap() error { return e.error }
 
 // Link is one stream of etcd's Watch API, such as a pb.Watch_WatchClient.
 type Link interface {
@@ -191,7 +197,7 @@ func (s *Stream) run() {
 		if s.ctx.Err() != nil {
 			return
 		}
-		s.interrupted(last)
+		s.interrupted(&EndedError{last})
 		if time.Since(opened) > steady {
 			failures = 0
 		}

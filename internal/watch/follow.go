@@ -134,10 +134,16 @@ func (f *following) follow(ctx context.Context) error {
 
 // final reports whether following again cannot help. The refusal of a read is final, because ask
 // has repeated the read often enough, and so is a closed client, which ask reports. The end or the
-// refusal of a watch is not: a proxy may cancel a watch, which looks like a closed client.
+// refusal of a watch is not: a proxy may cancel a watch, which looks like a closed client. Nor is the
+// end of the stream: a balancer may have refused it, or the reason is the refusal of a read for another
+// target, which shares the stream.
 func final(err error) bool {
 	var refused *stream.RefusedError
-	return errors.Is(err, eldest.ErrClosed) || rpcerr.Refused(err) && !errors.As(err, &refused)
+	var ended *stream.EndedError
+	if errors.As(err, &refused) || errors.As(err, &ended) {
+		return false
+	}
+	return errors.Is(err, eldest.ErrClosed) || rpcerr.Refused(err)
 }
 
 // start waits until the watch is in place, and then hands the first snapshot over. The snapshot is
