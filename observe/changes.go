@@ -39,7 +39,8 @@ type Update struct {
 	Read bool
 }
 
-// errWentBack is the reason while etcd's revision is lower than one that was reported.
+// errWentBack is the reason while etcd's revision is lower than one that was reported, or the leader's
+// token is (G6).
 var errWentBack = errors.New("the revision of etcd went back: was it restored from a backup?")
 
 // maxWaiting is how many changes may wait for the loop over Changes.
@@ -47,7 +48,7 @@ const maxWaiting = 10_000
 
 // Changes returns an iterator over all changes of an election's queue: first the whole queue, then
 // one Update for each revision at which a candidate registered, changed its value or left. Revisions
-// never decrease.
+// never decrease, nor do the leader's tokens (G6).
 //
 // Each loop opens one watch of its own and reads the queue once, at its start and after each
 // interruption: compaction, a member that was restarted, a connection that was lost. Until then the
@@ -92,10 +93,13 @@ type changes struct {
 	// known are the candidates that were reported, by key, as of revision.
 	known    map[string]eldest.Candidate
 	revision int64
+	// newest is the highest token of a leader that was reported.
+	newest eldest.Token
 	// unknown means that the last Update was Unknown, or that there was none: then the next one is
 	// found by a comparison of the whole queue.
 	unknown bool
-	// back means that the last Update was Unknown because the view is older than revision.
+	// back means that the last Update was Unknown because the view is older than revision, or its
+	// leader than newest.
 	back bool
 }
 
@@ -132,7 +136,8 @@ func (c *changes) follow(ctx context.Context) error {
 // report yields the difference between the view and what was reported, unless there is none. events
 // are those that led to the view; they are not used where the whole queue is compared.
 func (c *changes) report(events []*clientv3.Event) {
-	if c.view.Revision < c.revision {
+	state := unshared(stateOf(&c.view))
+	if c.view.Revision < c.revision || state.Kind == eldest.Led && state.Leader.Token < c.newest {
 		if !c.back {
 			c.lost(errWentBack)
 		}
@@ -140,7 +145,8 @@ func (c *changes) report(events []*clientv3.Event) {
 		return
 	}
 	c.back = false
-	u := Update{State: unshared(stateOf(&c.view)), Queue: len(c.view.Queue), Read: c.unknown}
+	c.newest = max(c.newest, state.Leader.Token)
+	u := Update{State: state, Queue: len(c.view.Queue), Read: c.unknown}
 	if c.unknown {
 		c.compare(&u)
 	} else {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -85,6 +86,40 @@ func TestChangesOfAHistoryThatGoesBack(t *testing.T) {
 	require.EqualValues(t, 7, updates[2].Left[0].Lease)
 	require.Equal(t, 1, updates[2].Queue)
 	require.True(t, updates[2].Read)
+}
+
+// G6 for Changes: when the revisions have caught up, a leader that is older than one that was reported
+// is still not reported.
+func TestChangesReportNoOlderLeader(t *testing.T) {
+	var updates []Update
+	c := &changes{cfg: Config{Election: "e"}, known: map[string]eldest.Candidate{}, unknown: true, yield: func(u Update, _ error) bool {
+		updates = append(updates, u)
+		return true
+	}}
+	c.view = view.View{Election: "e"}
+	put := func(lease int64) *mvccpb.KeyValue {
+		return &mvccpb.KeyValue{Key: []byte(keys.Candidate("e", lease)), CreateRevision: lease, ModRevision: lease}
+	}
+	read := func(revision int64, kvs ...*mvccpb.KeyValue) Update {
+		c.view.Reset(revision, kvs)
+		c.unknown = true
+		c.report(nil)
+		return updates[len(updates)-1]
+	}
+	require.Equal(t, eldest.Token(7), read(7, put(7)).State.Leader.Token)
+	require.Equal(t, eldest.Unknown, read(9, put(3), put(8)).State.Kind, "restored, and many other keys were written since")
+	c.view.Change(10, []*clientv3.Event{{Type: mvccpb.PUT, Kv: put(10)}})
+	c.report([]*clientv3.Event{{Type: mvccpb.PUT, Kv: put(10)}})
+	require.Len(t, updates, 2, "the same reason is not repeated")
+	gone := []*clientv3.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: put(3).Key, ModRevision: 11}}}
+	c.view.Change(11, gone)
+	c.report(gone)
+	last := updates[len(updates)-1]
+	require.Equal(t, eldest.Token(8), last.State.Leader.Token)
+	require.Equal(t, 2, last.Queue)
+	require.Len(t, last.Registered, 2)
+	require.Len(t, last.Left, 1)
+	require.True(t, last.Read)
 }
 
 // A state that changes nothing wakes no subscriber.
