@@ -99,10 +99,10 @@ func (h *handover) put(ctx context.Context, m Member, q question) (requestkey.Ke
 	return requestkey.Key{}, h.refuse(Busy, m)
 }
 
-// mentions reports whether a request key contains the request or its answer.
-func mentions(box requestkey.Key, id string) bool {
+// waits reports whether a request key still contains the request.
+func waits(box requestkey.Key, id string) bool {
 	l, err := decode(box.Value)
-	return err == nil && (l.Request != nil && l.Request.ID == id || l.Answer != nil && l.Answer.ID == id)
+	return err == nil && l.Request != nil && l.Request.ID == id
 }
 
 // listen waits until the request key no longer contains the request, and returns the new message;
@@ -139,7 +139,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (message, er
 		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 			return clientv3.OpGet(keys.Request(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
 				kvs := answer.Get().Kvs
-				return len(kvs) > 0 && mentions(requestkey.KeyOf(kvs[0]), id)
+				return len(kvs) > 0 && waits(requestkey.KeyOf(kvs[0]), id)
 			}
 		},
 	})

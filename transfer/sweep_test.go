@@ -167,3 +167,27 @@ func TestRequesterStopsAtEachTransaction(t *testing.T) {
 		}
 	}
 }
+
+// A watch that misses the answer of a candidate that requeues is noticed: To does not wait for the
+// whole of Options.Timeout.
+//
+// Fails if an answer that the watch has not delivered confirms the watch.
+func TestAnswerThatTheWatchMissed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	leader := s.stand()
+	leader.resigns()
+	s.stand(func(_ *election.Config, cfg *transfer.Config) {
+		cfg.Accept = func(transfer.Request) bool {
+			time.Sleep(time.Second) // until the requester has read the request key
+			return true
+		}
+	})
+	target := s.stand()
+	clients := transfer.Clients{KV: s.Client, Watcher: etcdtest.Deaf(s.Client, leader.Key())}
+	begun := time.Now()
+	_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Timeout: 20 * time.Second})
+	require.NoError(t, err)
+	require.Less(t, time.Since(begun), 15*time.Second)
+	target.leads()
+}
