@@ -150,12 +150,13 @@ func (s *serving) run(ctx context.Context) error {
 	defer context.AfterFunc(s.cfg.Session.Context(), func() { cancel(s.cfg.Session.Err()) })()
 	boxes := make(chan news, 1)
 	var watching sync.WaitGroup
+	defer func() { // also if Accept panics
+		cancel(nil)
+		watching.Wait()
+		s.close(ctx)
+	}()
 	watching.Go(func() { cancel(s.watch(ctx, boxes)) })
-	err := s.loop(ctx, boxes)
-	cancel(err)
-	watching.Wait()
-	s.close(ctx)
-	return err
+	return s.loop(ctx, boxes)
 }
 
 // loop keeps the request key up to date with the candidacy and answers requests.
