@@ -129,7 +129,7 @@ func (c *changes) follow(ctx context.Context) error {
 			c.lost(reason)
 			serial.Call(&c.hooks, c.cfg.Hooks.Interrupted, InterruptedEvent{Election: c.cfg.Election, Reason: reason, At: time.Now()})
 		},
-		Probe: c.view.Probe,
+		Probe: c.view.Probe, Partial: true, // it does not show who comes and leaves behind the leader
 	})
 }
 

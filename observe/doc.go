@@ -26,7 +26,9 @@
 // After compaction, a member without a leader, or a broken connection, the state becomes Unknown
 // with the reason, and the observer continues with a new snapshot as soon as etcd responds. A
 // stream that delivers nothing although it is not broken is found by a liveness check, a read of
-// one key at intervals of Config.WatchCheck.
+// one key at intervals of Config.WatchCheck. An Observer reads the leader's key: while that does not
+// change, Positions and Observer.Queue may stay behind until the client's keepalive ends the connection.
+// Changes checks the stream, too.
 //
 // # The whole queue
 //

@@ -3,6 +3,7 @@ package observe_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -105,4 +106,44 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, queue, 1)
 	}
+}
+
+// The member that carries the watch of Changes drops everything and closes no connection, while the
+// leader stays. A registration behind it is reported nevertheless, as soon as a change of the leader
+// would be.
+//
+// The test fails if only the leader's key is checked.
+func TestSilentWatchBehindTheLeader(t *testing.T) {
+	t.Parallel()
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond}))
+	h := s.Cluster.Host(t)
+	cli := h.Client(t)
+	plain := func(cfg *observe.Config) {
+		cfg.KV, cfg.Watcher = cli, cli
+		cfg.Timeout, cfg.WatchCheck = 500*time.Millisecond, 300*time.Millisecond
+	}
+	s.put(1, "v")
+	s.put(2, "v")
+	f := s.changes(plain)
+	for f.update().Queue != 2 {
+	}
+	before := make([]int64, s.Cluster.Size())
+	for i := range before {
+		before[i] = h.Proxy(i).Stats().Passed.Outbound
+	}
+	const events = 50
+	for i := range events {
+		s.put(2, fmt.Sprint(i))
+		f.update()
+	}
+	for i := range before {
+		if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
+			h.Proxy(i).Drop(etcdtest.BothWays)
+		}
+	}
+	begun := time.Now()
+	s.put(3, "v")
+	for u := f.update(); u.State.Kind == eldest.Unknown || u.Queue != 3; u = f.update() {
+	}
+	require.Less(t, time.Since(begun), 9*time.Second, "gRPC's keepalive ends the connection after ten seconds at the earliest")
 }

@@ -44,6 +44,8 @@ type Target struct {
 	// function that reports whether the answer of the read agrees with the changes so far. The
 	// function may be called again, after more changes. nil: the stream is checked as a whole.
 	Probe func() (read clientv3.Op, confirmed func(answer clientv3.OpResponse) bool)
+	// Partial is true if the answer does not show every change: the stream is checked as a whole, too.
+	Partial bool
 }
 
 // Follow keeps a target up to date until ctx ends (it returns the cause), the target has seen
@@ -103,7 +105,7 @@ func (f *following) follow(ctx context.Context) error {
 	s := f.source
 	for failures := 0; ctx.Err() == nil; failures++ {
 		f.inPlace, f.news = time.Time{}, newInbox(f.target.Waiting)
-		f.watch = f.stream.Watch(stream.Request{Key: f.target.Key, End: f.target.End, Checked: f.target.Probe != nil}, f.news.put)
+		f.watch = f.stream.Watch(stream.Request{Key: f.target.Key, End: f.target.End, Checked: f.target.Probe != nil && !f.target.Partial}, f.news.put)
 		err := f.start(ctx)
 		if err == nil {
 			f.inPlace = time.Now()
