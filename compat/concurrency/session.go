@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -207,7 +208,7 @@ func (s *Session) isReleased() bool {
 // ttl returns the TTL that etcd has granted; if the lease was not available, that of WithTTL.
 func (s *Session) ttl() time.Duration {
 	if s.lease == nil {
-		return time.Duration(s.opts.ttl) * time.Second
+		return time.Duration(min(int64(s.opts.ttl), math.MaxInt64/int64(time.Second))) * time.Second
 	}
 	return s.lease.TTL()
 }

@@ -2,11 +2,13 @@ package concurrency_test
 
 import (
 	"context"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/compat/concurrency"
@@ -51,4 +53,14 @@ type silentRevocation struct{ clientv3.Lease }
 func (silentRevocation) Revoke(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// A session whose lease does not exist blocks for the TTL of WithTTL, which may be longer than the
+// longest time.
+func TestTheLongestTTL(t *testing.T) {
+	t.Parallel()
+	s, err := concurrency.NewSession(etcdtest.Shared(t).Client(t), concurrency.WithLease(1<<40), concurrency.WithTTL(math.MaxInt))
+	require.NoError(t, err)
+	etcdtest.Take(t, s.Done(), "the end of a session without a lease")
+	require.Equal(t, rpctypes.ErrLeaseNotFound, s.Close())
 }
