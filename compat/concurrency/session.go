@@ -274,7 +274,7 @@ func (s *Session) Close() error {
 		if again && rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil // an earlier attempt revoked it, and its reply was lost
 		}
-		again = true
+		again = again || !rpcerr.Definite(err)
 		return err
 	})
 	switch {
