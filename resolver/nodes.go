@@ -130,8 +130,8 @@ func (n *nodesSource) run(ctx context.Context) {
 		}
 		n.to.unknown(fmt.Errorf("node %q: %w", node.address, err))
 		// A node that reports a leader and then ends the stream at once does not count as a
-		// success.
-		if learned && time.Since(asked) >= n.cfg.Timeout {
+		// success. A long timeout does not change what is a while.
+		if learned && time.Since(asked) >= min(n.cfg.Timeout, DefaultTimeout) {
 			failed = 0
 			n.known.again()
 		}

@@ -3,6 +3,7 @@ package resolver_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -253,6 +254,26 @@ func TestNodesThatHangUp(t *testing.T) {
 	steady.hangUp()
 	etcdtest.Eventually(t, func() bool { return len(q.taken()) > failed }, "it is so")
 	require.Zero(t, q.taken()[failed], "it begins anew")
+}
+
+// That also holds if a node may report no leader for longer than any node runs.
+//
+// The test fails if a node is a success only when it was useful for as long as that.
+func TestNodesThatHangUpWithALongTimeout(t *testing.T) {
+	t.Parallel()
+	election := etcdtest.Election(t)
+	steady := newNode(t, "steady")
+	steady.knows(election, steady, 1)
+	var p pauses
+	c := newClient(t)
+	useless := slices.Repeat([]string{bare(t)}, 20) // the first one is random
+	c.build(fromNodes(t, resolver.NodesConfig{Timeout: math.MaxInt64, Backoff: p.next, Addresses: useless}, steady), election)
+	c.isLedTo(steady)
+	time.Sleep(resolver.DefaultTimeout)
+	before := len(p.taken())
+	steady.hangUp()
+	etcdtest.Eventually(t, func() bool { return len(p.taken()) > before }, "it hangs up")
+	require.Zero(t, p.taken()[before], "it begins anew")
 }
 
 // While no node is up, there are a handful of attempts, not hundreds.
