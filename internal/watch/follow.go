@@ -225,7 +225,9 @@ func (f *following) consume(ctx context.Context) error {
 				return err
 			}
 			if err := r.judge(a); err != nil {
-				f.watch.Interrupt(err)
+				if !final(err) { // a refusal says nothing about the stream, which others share
+					f.watch.Interrupt(err)
+				}
 				return err
 			}
 		}

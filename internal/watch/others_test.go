@@ -45,7 +45,7 @@ func TestRefusalOfAnotherTarget(t *testing.T) {
 				ended = true
 			}
 		}
-		s.told()
+		require.Equal(t, []string{"snapshot 10 with 0", "snapshot 10 with 0"}, s.told(), "the other one is not interrupted")
 		select {
 		case err := <-follows:
 			t.Fatal("ended, although its own reads were not refused:", err)
