@@ -58,7 +58,7 @@ type Options struct {
 	Backoff func(attempt int) time.Duration
 	// Foreign, if set, is called for each key in the election's range that is not a candidate's: when
 	// the range is read, and when such a key is put, but not when it is deleted. It is called in
-	// order, on a goroutine of its own.
+	// order, on a goroutine of its own, which Hooks share, and must not call Close.
 	Foreign func(key string)
 	// Hooks are called for events of the observer's watch. See Hooks for the calling rules.
 	Hooks Hooks

@@ -63,7 +63,8 @@ func (q question) request(election string, asked eldest.Candidate) (Request, err
 }
 
 // Hooks are called for the events of a request key. Each may be nil. They are called one at a time,
-// in order, on a goroutine of their own; while a thousand calls wait, further calls are dropped.
+// in order, on a goroutine of their own, also after Serve has returned; while a thousand calls wait,
+// further calls are dropped.
 type Hooks struct {
 	// Opened: the candidate can receive requests with its current token.
 	Opened func(OpenedEvent)

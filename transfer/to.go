@@ -44,7 +44,8 @@ type Move struct {
 type Result struct {
 	// Plan is the plan.
 	Plan Plan
-	// Moved are the candidates that have requeued, in order.
+	// Moved are the candidates that have requeued, in order, as far as they have answered: the answer
+	// is missing if Serve ended at that moment.
 	Moved []Move
 	// Drained means that the leader has given leadership up.
 	Drained bool
