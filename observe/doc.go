@@ -26,9 +26,9 @@
 // After compaction, a member without a leader, or a broken connection, the state becomes Unknown
 // with the reason, and the observer continues with a new snapshot as soon as etcd responds. A
 // stream that delivers nothing although it is not broken is found by a liveness check, a read of
-// one key at intervals of Config.WatchCheck. An Observer reads the leader's key: while that does not
-// change, Positions and Observer.Queue may stay behind until the client's keepalive ends the connection.
-// Changes checks the stream, too.
+// one key at intervals of Config.WatchCheck. That key is the leader's: while it does not change,
+// Observer.Queue may stay behind until the client's keepalive ends the connection. Changes, and an
+// Observer with a Config.Key, check the stream, too.
 //
 // # The whole queue
 //

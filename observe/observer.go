@@ -224,6 +224,7 @@ func (o *Observer) run(ctx context.Context) {
 		},
 		Interrupted: o.interrupted,
 		Probe:       o.view.Probe,
+		Partial:     o.cfg.Key != "", // it does not show who leaves ahead of that key
 	})
 	if ctx.Err() != nil {
 		err = eldest.ErrClosed

@@ -108,42 +108,69 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 	}
 }
 
-// The member that carries the watch of Changes drops everything and closes no connection, while the
-// leader stays. A registration behind it is reported nevertheless, as soon as a change of the leader
-// would be.
+// The member that carries the watch drops everything and closes no connection, while the leader stays.
+// Changes reports a registration behind it nevertheless, and Positions the position of that candidate,
+// as soon as a change of the leader would be.
 //
 // The test fails if only the leader's key is checked.
 func TestSilentWatchBehindTheLeader(t *testing.T) {
-	t.Parallel()
-	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond}))
-	h := s.Cluster.Host(t)
-	cli := h.Client(t)
-	plain := func(cfg *observe.Config) {
-		cfg.KV, cfg.Watcher = cli, cli
-		cfg.Timeout, cfg.WatchCheck = 500*time.Millisecond, 300*time.Millisecond
+	for name, begin := range map[string]func(s *stage, cfg func(*observe.Config)) (registered func()){
+		"changes": func(s *stage, cfg func(*observe.Config)) func() {
+			f := s.changes(cfg)
+			queued := func(n int) {
+				for f.update().Queue != n {
+				}
+			}
+			queued(2)
+			return func() { queued(3) }
+		},
+		"positions": func(s *stage, cfg func(*observe.Config)) func() {
+			positions := s.observer(cfg).Positions()
+			ahead := func(n int) {
+				for {
+					p, err := positions.Next(s.Ctx)
+					require.NoError(t, err)
+					if p.Kind == eldest.Led && p.Ahead == n {
+						return
+					}
+				}
+			}
+			ahead(-1)
+			return func() { ahead(2) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond}))
+			h := s.Cluster.Host(t)
+			cli := h.Client(t)
+			s.put(1, "v")
+			s.put(2, "v")
+			registered := begin(s, func(cfg *observe.Config) {
+				cfg.KV, cfg.Watcher, cfg.Key = cli, cli, s.key(3)
+				cfg.Timeout, cfg.WatchCheck = 500*time.Millisecond, 300*time.Millisecond
+			})
+			before := make([]int64, s.Cluster.Size())
+			for i := range before {
+				before[i] = h.Proxy(i).Stats().Passed.Outbound
+			}
+			const events = 100 // the checks take fewer answers meanwhile
+			for i := range events {
+				s.put(2, fmt.Sprint(i))
+			}
+			etcdtest.Eventually(t, func() bool {
+				for i := range before {
+					if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
+						h.Proxy(i).Drop(etcdtest.BothWays)
+						return true
+					}
+				}
+				return false
+			}, "the member that carries the watch")
+			begun := time.Now()
+			s.put(3, "v")
+			registered()
+			require.Less(t, time.Since(begun), 9*time.Second, "gRPC's keepalive ends the connection after ten seconds at the earliest")
+		})
 	}
-	s.put(1, "v")
-	s.put(2, "v")
-	f := s.changes(plain)
-	for f.update().Queue != 2 {
-	}
-	before := make([]int64, s.Cluster.Size())
-	for i := range before {
-		before[i] = h.Proxy(i).Stats().Passed.Outbound
-	}
-	const events = 50
-	for i := range events {
-		s.put(2, fmt.Sprint(i))
-		f.update()
-	}
-	for i := range before {
-		if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
-			h.Proxy(i).Drop(etcdtest.BothWays)
-		}
-	}
-	begun := time.Now()
-	s.put(3, "v")
-	for u := f.update(); u.State.Kind == eldest.Unknown || u.Queue != 3; u = f.update() {
-	}
-	require.Less(t, time.Since(begun), 9*time.Second, "gRPC's keepalive ends the connection after ten seconds at the earliest")
 }
