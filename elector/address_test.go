@@ -275,7 +275,7 @@ func TestSetAddressWhenTheKeyIsLost(t *testing.T) {
 		eldest.ErrDraining: func(_ *clientv3.Client, _ *lease.Session, l *elector.Leadership) error { l.Drain(nil); return nil },
 	} {
 		limit := time.Second
-		if cause == eldest.ErrDraining {
+		if errors.Is(cause, eldest.ErrDraining) {
 			limit = time.Minute
 		}
 		inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {

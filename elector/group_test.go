@@ -401,7 +401,8 @@ func TestGroupEndsWhileAnotherRunBegins(t *testing.T) {
 			g.run(untilOver, "begins")
 			synctest.Wait()
 			select {
-			case <-g.done["ends"]:
+			case err := <-g.done["ends"]:
+				require.ErrorIs(t, err, context.Canceled)
 			default:
 				t.Fatalf("it waits for the other one, in attempt %d", i)
 			}

@@ -2,7 +2,6 @@ package elector_test
 
 import (
 	"context"
-	"github.com/eldest-io/eldest/internal/memetcd"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/memetcd"
 	"github.com/eldest-io/eldest/observe"
 )
 
