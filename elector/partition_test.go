@@ -217,6 +217,6 @@ func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 		}
 		return leader != "" && len(queueOf(t, cli, m.name)) == len(m.nodes)
 	}, "one leads, and the others follow it")
-	require.Less(t, time.Since(healed), 6*short)
+	require.Less(t, time.Since(healed), 4*short)
 	require.ElementsMatch(t, []string{"n0", "n1", "n2"}, nodesOf(t, queueOf(t, cli, m.name)))
 }
