@@ -61,12 +61,12 @@ type forbidding struct {
 	opened chan struct{}
 }
 
-func (f forbidding) Watch(pb.Watch_WatchServer) error {
+func (f *forbidding) Watch(pb.Watch_WatchServer) error {
 	f.opened <- struct{}{}
 	return status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
 }
 
-func (f forbidding) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (f *forbidding) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: 10}}, nil
 }
 
@@ -78,7 +78,7 @@ func TestStreamRefusedOnTheWay(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := forbidding{opened: make(chan struct{}, 100)}
+	f := &forbidding{opened: make(chan struct{}, 100)}
 	server := grpc.NewServer()
 	pb.RegisterWatchServer(server, f)
 	pb.RegisterKVServer(server, f)
