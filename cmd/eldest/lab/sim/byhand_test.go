@@ -67,18 +67,20 @@ func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
 }
 
 // A session that counts from the replies of its renewals, and not from when they were sent, outlives its
-// lease if replies come late and then stop: here with next to no margin, and a cut after such a reply.
+// lease if replies come late and then stop: here with next to no margin, and a cut after such a reply, long
+// before the next renewal.
 func TestFindsDeadlinesFromReplies(t *testing.T) {
 	late := contender.Ours{Lease: func(cfg *lease.Config) {
 		client := cfg.Lease.(*clientv3.Client)
 		cfg.Lease, cfg.Majority = countsFromReplies{client}, client
+		cfg.Renewal = func(granted time.Duration) lease.Renewal { return lease.Renewal{Every: granted / 2, Timeout: granted / 2} }
 	}}
 	for i := range 12 {
-		at := 8500*time.Millisecond + time.Duration(i)*100*time.Millisecond // between a slow reply and the next
+		at := 15*time.Second + time.Duration(i)*250*time.Millisecond // between a slow reply and the next renewal
 		for _, impl := range []contender.Ours{late, {}} {
-			p := plain(impl, 2, 6*time.Second,
-				step{at: 4 * time.Second, verb: delay, role: theLeader, way: rig.In, lag: 2 * time.Second, lasts: 10 * time.Second},
-				step{at: at, verb: cut, role: theLeader, way: rig.Both, lasts: 15 * time.Second})
+			p := plain(impl, 2, 20*time.Second,
+				step{at: 8 * time.Second, verb: delay, role: theLeader, way: rig.In, lag: 2 * time.Second, lasts: 30 * time.Second},
+				step{at: at, verb: cut, role: theLeader, way: rig.Both, lasts: 30 * time.Second})
 			for m := range p.members {
 				p.members[m].temper = temper{margin: time.Millisecond, patience: 0.7}
 			}
