@@ -256,14 +256,17 @@ func TestRow56SlowUploads(t *testing.T) {
 func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	t.Parallel()
 	var way network
-	_, follower := pair(t, echoing, way.join, waits(time.Second))
+	_, follower := pair(t, echoing, way.join, waits(2*time.Second))
 	follower.answers("")
 	stream := follower.open(unaryMethod)
 	etcdtest.Eventually(t, func() bool { return follower.Load().Forwarding == 1 }, "it waits for the message")
 	time.Sleep(follower.cfg.Wait)
+	way.gone.Store(true) // the next connection takes longer than one that is there
 	way.cut()
 	stream.send("slow")
 	require.NoError(t, stream.CloseSend())
+	time.Sleep(3 * moment)
+	way.gone.Store(false)
 	stream.expect("slow")
 	require.NoError(t, stream.end())
 }
@@ -276,7 +279,7 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
 			t.Parallel()
 			var way network
-			last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(time.Second))
+			last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(2*time.Second))
 			last.leads(7, echoing)
 			next.leads(8, echoing)
 			follower.follows(last, 7)

@@ -26,14 +26,15 @@ type lateKV struct {
 	sent  chan error    // its result
 	// looked counts the completed reads with which watches begin.
 	looked atomic.Int64
+	rec    etcdtest.Recorder // of the client
 }
 
 // lateSession returns a session of a client with a lateKV, and another client.
 func lateSession(t *testing.T, after int64) (s *concurrency.Session, kv *lateKV, other *clientv3.Client) {
 	t.Helper()
 	c := etcdtest.Shared(t)
-	cli := c.Client(t)
 	kv = &lateKV{held: make(chan struct{}), let: make(chan struct{}), sent: make(chan error, 1)}
+	cli := c.Client(t, kv.rec.Attach)
 	kv.KV = etcdtest.WithTxns(cli.KV, kv.commit)
 	kv.after.Store(after)
 	cli.KV = kv
@@ -190,7 +191,9 @@ func removing(t *testing.T) (s *concurrency.Session, e, elder *concurrency.Elect
 	e = concurrency.NewElection(s, t.Name())
 	given, cancel := context.WithCancel(etcdtest.Context(t))
 	waiting := etcdtest.Go(func() error { return e.Campaign(given, "v") })
-	etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()+"/") == 2 }, "it is not in the line")
+	// It has received the answer to its registration.
+	etcdtest.Eventually(t, func() bool { return len(kv.rec.Placed()) > 0 }, "it does not wait for the elder")
+	require.EqualValues(t, 2, count(t, cli, t.Name()+"/"))
 	cancel()
 	<-kv.held
 	require.Equal(t, context.Canceled, etcdtest.Take(t, waiting, "the campaign that is given up"))
