@@ -248,7 +248,7 @@ func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	la := a.Lead(t)
 	second, third := b.Queue(t), c.Queue(t)
 	require.Equal(t, 1, beats(t, cli, la), "who leads beats")
-	time.Sleep(5 * lease.MinHeartbeat)
+	time.Sleep(7 * lease.MinHeartbeat)
 	require.NoError(t, la.Err())
 	require.True(t, la.Holds(0))
 	require.Empty(t, evicted, "nobody was silent")
