@@ -73,7 +73,9 @@ func TestFindsDeadlinesFromReplies(t *testing.T) {
 	late := contender.Ours{Lease: func(cfg *lease.Config) {
 		client := cfg.Lease.(*clientv3.Client)
 		cfg.Lease, cfg.Majority = countsFromReplies{client}, client
-		cfg.Renewal = func(granted time.Duration) lease.Renewal { return lease.Renewal{Every: granted / 2, Timeout: granted / 2} }
+		cfg.Renewal = func(granted time.Duration) lease.Renewal {
+			return lease.Renewal{Every: granted / 2, Timeout: granted / 2}
+		}
 	}}
 	for i := range 12 {
 		at := 15*time.Second + time.Duration(i)*250*time.Millisecond // between a slow reply and the next renewal
