@@ -186,7 +186,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	const n = 40
 	each(t, []string{"eldest", "concurrency"}, func(t *testing.T, name string) {
-		m := measure(t, "sessions", Options{Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{2 * time.Second}, Contenders: []string{name}})
+		m := measure(t, "sessions", Options{Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{4 * time.Second}, Contenders: []string{name}})
 		require.NotNil(t, m.of(name, "rest", n, "client-cpu"))
 		renewals, questions := m.of(name, "rest", n, "renewals").P50, m.of(name, "rest", n, "questions").P50
 		require.Greater(t, renewals, int64(n))
