@@ -153,8 +153,8 @@ type Config struct {
 	// request in flight. 0 means DefaultStarts. An Elector does not use it.
 	Starts int
 	// Backoff returns the pause after the n-th consecutive round that was not stable, counted from
-	// 0, and, for 0, the one after a stable round. nil means doubling from 100 ms to 5 s with jitter;
-	// a pause is at least 5 ms.
+	// 0, where a stable round counts as the first. nil means doubling from 100 ms to 5 s with jitter; a
+	// pause is at least 5 ms.
 	Backoff func(attempt int) time.Duration
 	// Stable is how long a round must last for the back-off to start anew: as the leader or, if the
 	// node never led, as a candidate. 0 means twice the granted TTL.

@@ -139,9 +139,9 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 			return context.Cause(ctx)
 		}
 		if r.stable() {
-			attempt = -1 // the next one counts as the first
+			attempt = 0
 		}
-		pause, level := e.cfg.Backoff(max(attempt, 0)), slog.LevelInfo
+		pause, level := e.cfg.Backoff(attempt), slog.LevelInfo
 		if r.session == nil {
 			level = slog.LevelWarn // no session was opened
 		}

@@ -160,9 +160,9 @@ func (g *Group) rounds(ctx context.Context, name string, lead func(context.Conte
 			return context.Cause(ctx)
 		}
 		if time.Since(began) >= g.cfg.stable(j.Session) {
-			attempt = -1 // the next one counts as the first
+			attempt = 0
 		}
-		pause, level := g.cfg.Backoff(max(attempt, 0)), slog.LevelInfo
+		pause, level := g.cfg.Backoff(attempt), slog.LevelInfo
 		if j.Err() != nil {
 			level = slog.LevelDebug // all rounds end; the session's one log line has the reason
 		}

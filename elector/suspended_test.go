@@ -131,38 +131,6 @@ func TestStableOverASuspension(t *testing.T) {
 	}
 }
 
-// The pauses start anew after a stable round: the next round that is not stable is the first one.
-func TestBackoffAfterAStableRound(t *testing.T) {
-	t.Parallel()
-	for _, grouped := range []bool{false, true} {
-		inMemory(t, func(t *testing.T, cli *clientv3.Client, _ *memetcd.Link, _ *memetcd.Etcd) {
-			attempts, tenures := make(chan int, 100), 0
-			change := func(cfg *elector.Config) {
-				cfg.Stable = time.Minute
-				cfg.Backoff = func(attempt int) time.Duration { attempts <- attempt; return time.Second }
-			}
-			lead := func(ctx context.Context, _ *elector.Leadership) error {
-				switch tenures++; tenures {
-				case 3:
-					time.Sleep(time.Hour)
-				case 6:
-					<-ctx.Done()
-				}
-				return nil
-			}
-			if grouped {
-				group(t, cli, virtual, change).run(lead, "anew")
-			} else {
-				(&node{id: "n"}).runWith(t, config("anew", "n", cli, virtual, change), lead)
-			}
-			time.Sleep(2 * time.Hour)
-			for i, want := range []int{0, 1, 0, 0, 1} {
-				require.Equal(t, want, <-attempts, "round %d", i)
-			}
-		})
-	}
-}
-
 // The error of a lead function that returns when its tenure is suspended, or when Run ends, is logged.
 func TestErrorInASuspensionIsLogged(t *testing.T) {
 	t.Parallel()
