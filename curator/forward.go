@@ -97,11 +97,6 @@ var (
 	oneEach = &grpc.StreamDesc{}
 )
 
-// moment is how long a call that need not wait may take to be opened. Otherwise a call would be
-// cancelled while it is sent, over a connection that is ready, if no time to wait is left: if
-// Config.Wait is tiny, or this process was stopped.
-const moment = 100 * time.Millisecond
-
 // open opens the call to the leader. It blocks until there is a connection, for which it waits as
 // for a leader, and, if the leader limits the number of streams, until a stream is free. If it
 // fails, the call has not left this node, and the error is how it ended.
@@ -119,7 +114,7 @@ func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *g
 	}
 	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.cfg.Elector.NodeID})
 	r.progress.enter(wayWaiting)
-	patience := time.AfterFunc(max(time.Until(r.until), moment), func() { cancel(routing.ErrWaitLimit) })
+	patience := time.AfterFunc(routing.Patience(r.until), func() { cancel(routing.ErrWaitLimit) })
 	defer patience.Stop()
 	there, err := r.conn.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -265,7 +266,7 @@ func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	way.cut()
 	stream.send("slow")
 	require.NoError(t, stream.CloseSend())
-	time.Sleep(3 * moment)
+	time.Sleep(3 * routing.Moment)
 	way.gone.Store(false)
 	stream.expect("slow")
 	require.NoError(t, stream.end())

@@ -241,9 +241,8 @@ func (g *Group) tenure(ctx context.Context, l *Leadership, lead func(context.Con
 		return result
 	})
 	// Otherwise the reason why the round ended has the result.
-	if (ctx.Err() != nil || errors.Is(l.Err(), eldest.ErrSuspended)) && result != nil && !errors.Is(result, over) && !errors.Is(result, context.Canceled) {
-		g.log.warn("lead function returned an error after its context had ended",
-			"election", l.Election(), "key", l.Key(), "token", int64(l.Token()), "error", result)
+	if ctx.Err() != nil || errors.Is(l.Err(), eldest.ErrSuspended) {
+		g.log.late(result, over, "election", l.Election(), "key", l.Key(), "token", int64(l.Token()))
 	}
 	return cmp.Or(err, l.Err())
 }

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -93,6 +94,14 @@ func (l *log) line(level slog.Level, line string, attrs ...any) {
 }
 
 func (l *log) warn(line string, attrs ...any) { l.line(slog.LevelWarn, line, attrs...) }
+
+// late logs the result of a lead function that nobody else is told, because its context had ended, unless
+// it only repeats why.
+func (l *log) late(result, cause error, attrs ...any) {
+	if result != nil && !errors.Is(result, cause) && !errors.Is(result, context.Canceled) {
+		l.warn("lead function returned an error after its context had ended", append(attrs, "error", result)...)
+	}
+}
 
 // flush waits for the logger for at most one second.
 func (l *log) flush() {

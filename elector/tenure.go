@@ -56,9 +56,8 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 		until := time.Now().Add(r.e.cfg.Drain)
 		stuck = r.outlast(ctx, "lead", until, returned, r.abandon, "key", l.Key(), "token", int64(l.Token()))
 	}
-	if !told && r.e.stuck == nil && result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
-		r.e.log.warn("lead function returned an error after its context had ended",
-			"key", l.Key(), "token", int64(l.Token()), "error", result)
+	if !told && r.e.stuck == nil {
+		r.e.log.late(result, context.Cause(during), "key", l.Key(), "token", int64(l.Token()))
 	}
 	return cmp.Or(stuck, cause)
 }

@@ -13,15 +13,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/eldest-io/eldest/curator/internal/routing"
 )
 
 // errWaitLimit ends an attempt to connect.
 var errWaitLimit = errors.New("no connection in time")
-
-// moment is how long a request may take to get a connection that is there. Otherwise it would be
-// aborted while it is sent, if no time to wait is left: if Config.Wait is tiny, or this process was
-// stopped.
-const moment = 100 * time.Millisecond
 
 // forward sends the request to the leader and passes on its answer. The error is errNotBegun if the
 // request has certainly not left this node, and w is then unchanged; otherwise there is an answer.
@@ -39,7 +36,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	// It is certain that nothing was sent only if the transport has asked for a connection and got
 	// none, or was not asked to send.
 	var asked, got atomic.Bool
-	patience := time.AfterFunc(max(time.Until(until), moment), func() {
+	patience := time.AfterFunc(routing.Patience(until), func() {
 		if !got.Load() {
 			cancel(errWaitLimit)
 		}

@@ -236,6 +236,14 @@ func (r *Router[S, P]) Reader() *latest.Reader[*Route[S, P]] { return r.cell.Rea
 // ErrWaitLimit is the end of a wait that has reached its own limit.
 var ErrWaitLimit = errors.New("the wait limit has been reached")
 
+// Moment is how long it may take to hand a call to a connection that is ready. Otherwise a call that need
+// not wait would be cancelled while it is sent, if no time to wait is left: if the limit is tiny, or this
+// process was stopped.
+const Moment = 100 * time.Millisecond
+
+// Patience is how long a call that may wait until a given time waits for a connection: at least a Moment.
+func Patience(until time.Time) time.Duration { return max(time.Until(until), Moment) }
+
 // briefly is how much later this node may receive a tenure than the node that forwarded the call.
 const briefly = time.Second
 

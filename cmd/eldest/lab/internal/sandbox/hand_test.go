@@ -102,7 +102,7 @@ func TestPlay(t *testing.T) {
 		t.Helper()
 		s.Await(since, "p2 leads", feedtest.Reported("p2", "won"))
 		ended := s.Await(since, "p1 resigns", feedtest.Reported("p1", "ended"))
-		s.Await(ended.Seq, "p1 stands again", feedtest.Reported("p1", "joined"))
+		s.Await(ended.Seq, "p1 has joined again", feedtest.Reported("p1", "joined"))
 	}
 	s.do(feed.Action{Do: feed.Add, Kind: feed.Eldest})
 	s.Await(0, "p1 leads", feedtest.Reported("p1", "won"))
